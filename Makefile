@@ -1,0 +1,37 @@
+# Each target sets itself up: `make demo` and `make test` need only python3 and a package index.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test check format clean help
+
+help:                   ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+
+.venv/user: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/dev: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ .venv/user
+
+demo: .venv/user        ## fit and forecast the embedded example, write demo/
+	$(BIN)/hybridsde demo --out demo
+
+test: .venv/dev         ## run the tests
+	$(BIN)/pytest -n auto --maxprocesses 4
+
+check: .venv/dev        ## lint, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+	$(BIN)/lint-imports
+
+format: .venv/dev       ## apply the formatter and the safe fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:                  ## remove the environment and the demo
+	rm -rf .venv demo .pytest_cache .ruff_cache
