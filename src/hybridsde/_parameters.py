@@ -1,0 +1,91 @@
+"""Numbers that training may move, and numbers that it may not.
+
+Every array in a model is trained unless it stands inside `Fixed`. A constrained number stores
+an unconstrained `raw` array; its `value` always satisfies the constraint.
+"""
+
+import abc
+from typing import Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hybridsde._types import Array, Float, PyTree
+
+
+class AbstractParameter(eqx.Module):
+    """Something with a `value`."""
+
+    @property
+    @abc.abstractmethod
+    def value(self) -> PyTree:
+        """The number or tree of numbers that the model uses."""
+
+
+class Fixed(AbstractParameter):
+    """Arrays that training must not move."""
+
+    frozen: PyTree
+
+    @property
+    def value(self) -> PyTree:
+        """The arrays themselves."""
+        return jax.lax.stop_gradient(self.frozen)
+
+
+class Free(AbstractParameter):
+    """A learned number without constraint."""
+
+    raw: Float[Array, "*shape"]
+
+    @property
+    def value(self) -> Float[Array, "*shape"]:
+        """The number itself."""
+        return self.raw
+
+
+class Positive(AbstractParameter):
+    """A learned number above a floor: value = floor + exp(raw)."""
+
+    raw: Float[Array, "*shape"]
+    floor: float = eqx.field(static=True, default=0.0)
+
+    @classmethod
+    def of(cls, value: Float[Array, "*shape"], floor: float = 0.0) -> Self:
+        """Start at `value`, which must lie above `floor`."""
+        return cls(jnp.log(value - floor), floor)
+
+    @property
+    def value(self) -> Float[Array, "*shape"]:
+        """The number, above the floor."""
+        return self.floor + jnp.exp(self.raw)
+
+
+class Bounded(AbstractParameter):
+    """A learned number inside an interval: value = low + (high − low)·σ(raw)."""
+
+    raw: Float[Array, "*shape"]
+    low: float = eqx.field(static=True, default=0.0)
+    high: float = eqx.field(static=True, default=1.0)
+
+    @classmethod
+    def of(cls, value: Float[Array, "*shape"], low: float = 0.0, high: float = 1.0) -> Self:
+        """Start at `value`, which must lie strictly between the ends."""
+        return cls(jax.scipy.special.logit((value - low) / (high - low)), low, high)
+
+    @property
+    def value(self) -> Float[Array, "*shape"]:
+        """The number, inside the interval."""
+        return self.low + (self.high - self.low) * jax.nn.sigmoid(self.raw)
+
+
+def trainable(tree: PyTree) -> PyTree:
+    """True for every floating-point array outside `Fixed`; a filter for `eqx.partition`."""
+
+    def mark(node):
+        if isinstance(node, Fixed):
+            return jax.tree.map(lambda _: False, node)
+        return eqx.is_inexact_array(node)
+
+    return jax.tree.map(mark, tree, is_leaf=lambda node: isinstance(node, Fixed))

@@ -1,0 +1,82 @@
+"""What recordings must satisfy, each rule with the message that teaches it."""
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+
+def check_length(times: np.ndarray, name: str) -> None:
+    """A series needs a start and something to predict."""
+    if times.ndim != 1:
+        raise ValueError(
+            f"`times` of series {name!r} must be one-dimensional, but has shape {times.shape}."
+        )
+    if len(times) == 0:
+        raise ValueError(f"Series {name!r} is empty. Remove it from `times` and `values`.")
+    if len(times) == 1:
+        raise ValueError(
+            f"Series {name!r} has one point, so there is nothing to predict after its start. "
+            "Remove it or join it to its neighbours."
+        )
+
+
+def check_times(times: Float[np.ndarray, " time"], name: str) -> None:
+    """Times are finite and strictly increase within a series."""
+    unreal = np.flatnonzero(~np.isfinite(times))
+    if unreal.size:
+        raise ValueError(
+            f"`times` of series {name!r} is {times[unreal[0]]} at index {unreal[0]}. "
+            "Every row needs a time: drop the row or fill the time in."
+        )
+    stuck = np.flatnonzero(np.diff(times) <= 0)
+    if stuck.size:
+        index = int(stuck[0])
+        repeated = times[index + 1] == times[index]
+        remedy = "Merge rows of equal time first." if repeated else "Sort each series by time first."
+        raise ValueError(
+            f"`times` must increase within a series, but series {name!r} does not after index "
+            f"{index} ({times[index]:g}, then {times[index + 1]:g}). {remedy}"
+        )
+
+
+def check_shape(array: np.ndarray, rows: int, columns: int | None, what: str, name: str) -> None:
+    """One row per time, one column per name."""
+    wanted = f"({rows}, {'columns' if columns is None else columns})"
+    if array.ndim != 2 or len(array) != rows or columns not in (None, array.shape[1]):
+        raise ValueError(
+            f"`{what}` of series {name!r} must have shape {wanted}: one row per time and one "
+            f"column per name, but has shape {array.shape}."
+        )
+
+
+def check_values(
+    values: Float[np.ndarray, "time obs"],
+    observed: Bool[np.ndarray, "time obs"],
+    names: tuple[str, ...],
+    name: str,
+    what: str = "values",
+) -> None:
+    """Whatever the mask calls observed is a finite number."""
+    wrong = np.argwhere(observed & ~np.isfinite(values))
+    if wrong.size:
+        row, column = wrong[0]
+        remedy = (
+            "Mark missing values with `observed=False` there."
+            if what == "values"
+            else "Fill the inputs in: the model needs them at every time."
+        )
+        raise ValueError(
+            f"`{what}` of series {name!r} is {values[row, column]} in {names[column]!r} at index "
+            f"{row}. {remedy}"
+        )
+
+
+def check_names(names: tuple[str, ...], what: str) -> None:
+    """Names are distinct and can be used in equations."""
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            raise ValueError(f"`{what}` names {name!r} twice. Names must differ.")
+        if not name.isidentifier():
+            raise ValueError(
+                f"`{what}` has the name {name!r}, which cannot stand in an equation. "
+                "Use letters, digits and underscores, starting with a letter."
+            )

@@ -1,0 +1,230 @@
+"""Recordings: several series of different lengths at irregular times, with gaps."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from hybridsde.data.checks import (
+    check_length,
+    check_names,
+    check_shape,
+    check_times,
+    check_values,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectories:
+    """Series on a common rectangle: shorter ones repeat their last time, unobserved.
+
+    A repeated time is a step of length zero, which moves no state, adds no path KL and has no
+    likelihood, so padding needs no special case anywhere. Build one with
+    [`from_arrays`][hybridsde.Trajectories.from_arrays]; the fields are not checked here.
+    """
+
+    times: Float[np.ndarray, "series time"]
+    values: Float[np.ndarray, "series time obs"]
+    observed: Bool[np.ndarray, "series time obs"]
+    inputs: Float[np.ndarray, "series time input"]
+    lengths: Int[np.ndarray, " series"]
+    ids: tuple[str, ...]
+    origins: tuple[str, ...]
+    """The recording each series was cut from; itself unless it is a window."""
+    states: tuple[str, ...]
+    input_names: tuple[str, ...]
+
+    @classmethod
+    def from_arrays(
+        cls,
+        times: Sequence[np.ndarray],
+        values: Sequence[np.ndarray],
+        *,
+        states: Sequence[str] | None = None,
+        observed: Sequence[np.ndarray] | None = None,
+        inputs: Sequence[np.ndarray] | None = None,
+        input_names: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> Self:
+        """Check and pad one array of times and one of values per series.
+
+        - `values[i]` has one row per time and one column per state.
+        - `observed[i]` is False where a value is missing; by default nothing is missing.
+        - `inputs[i]` has one column per exogenous input u(t).
+        """
+        names = _identifiers(ids, len(times))
+        _check_count(values, len(times), "values")
+        times = [np.asarray(series, float) for series in times]
+        values = [np.asarray(series, float) for series in values]
+        for series, name in zip(times, names, strict=True):
+            check_length(series, name)
+            check_times(series, name)
+        columns = _column_names(states, values, "x")
+        check_names(columns, "states")
+        if observed is None:
+            observed = [np.ones(series.shape, bool) for series in values]
+        _check_count(observed, len(times), "observed")
+        observed = [np.asarray(series, bool) for series in observed]
+        for t, y, seen, name in zip(times, values, observed, names, strict=True):
+            check_shape(y, len(t), len(columns), "values", name)
+            check_shape(seen, len(t), len(columns), "observed", name)
+            check_values(y, seen, columns, name)
+        input_columns: tuple[str, ...] = ()
+        if inputs is None:
+            inputs = [np.zeros((len(t), 0)) for t in times]
+        else:
+            _check_count(inputs, len(times), "inputs")
+            inputs = [np.asarray(series, float) for series in inputs]
+            input_columns = _column_names(input_names, inputs, "u")
+            check_names(columns + input_columns, "states and input_names")
+            for t, u, name in zip(times, inputs, names, strict=True):
+                check_shape(u, len(t), len(input_columns), "inputs", name)
+                check_values(u, np.ones(u.shape, bool), input_columns, name, "inputs")
+        length = max(len(series) for series in times)
+        return cls(
+            times=_stack(times, length, mode="edge"),
+            values=_stack(
+                [np.where(m, y, 0.0) for y, m in zip(values, observed, strict=True)], length
+            ),
+            observed=_stack(observed, length),
+            inputs=_stack(inputs, length, mode="edge"),
+            lengths=np.array([len(series) for series in times]),
+            ids=names,
+            origins=names,
+            states=columns,
+            input_names=input_columns,
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        gaps = 1 - self.observed.sum() / max(1, self.lengths.sum() * len(self.states))
+        longest = f"{self.lengths.min()}–{self.lengths.max()}" if len(self) else "0"
+        inputs = f", inputs {', '.join(self.input_names)}" if self.input_names else ""
+        return (
+            f"Trajectories({len(self)} series of {longest} times, states "
+            f"{', '.join(self.states)}{inputs}, {gaps:.0%} missing)"
+        )
+
+    def __iter__(self) -> Iterator["Trajectories"]:
+        return (self.take([index]) for index in range(len(self)))
+
+    def take(self, indices: Sequence[int] | np.ndarray) -> "Trajectories":
+        """The series at these positions, trimmed to the longest of them."""
+        indices = np.asarray(indices, int)
+        length = int(self.lengths[indices].max(initial=1))
+        return replace(
+            self,
+            times=self.times[indices, :length],
+            values=self.values[indices, :length],
+            observed=self.observed[indices, :length],
+            inputs=self.inputs[indices, :length],
+            lengths=self.lengths[indices],
+            ids=tuple(self.ids[i] for i in indices),
+            origins=tuple(self.origins[i] for i in indices),
+        )
+
+    def split(self, fraction: float, *, seed: int) -> tuple["Trajectories", "Trajectories"]:
+        """Two disjoint parts, by recording: windows of one recording stay together."""
+        if not 0 < fraction < 1:
+            raise ValueError(f"`fraction` must lie strictly between 0 and 1, but is {fraction}.")
+        recordings = sorted(set(self.origins))
+        if len(recordings) < 2:
+            raise ValueError(
+                "`split` needs at least two recordings, because windows of one recording are not "
+                f"independent, but there is only {recordings}. Give more series, or cut the one "
+                "in time yourself with `windows` and `take`."
+            )
+        count = int(np.clip(round(fraction * len(recordings)), 1, len(recordings) - 1))
+        chosen = np.random.default_rng(seed).permutation(len(recordings))[:count]
+        first = {recordings[i] for i in chosen}
+        inside = np.array([origin in first for origin in self.origins])
+        return self.take(np.flatnonzero(inside)), self.take(np.flatnonzero(~inside))
+
+    def windows(self, length: int, *, stride: int | None = None) -> "Trajectories":
+        """Cut every series into windows of `length` times; a shorter rest is left out."""
+        if length < 2:
+            raise ValueError(f"`length` must be at least 2, but is {length}.")
+        stride = length if stride is None else stride
+        if stride < 1:
+            raise ValueError(f"`stride` must be at least 1, but is {stride}.")
+        cuts = [
+            (series, start)
+            for series in range(len(self))
+            for start in range(0, int(self.lengths[series]) - length + 1, stride)
+        ]
+        if not cuts:
+            raise ValueError(
+                f"`length` is {length}, but the longest series has {self.lengths.max()} times. "
+                "Ask for shorter windows."
+            )
+        series = np.array([s for s, _ in cuts])[:, None]
+        rows = np.array([start for _, start in cuts])[:, None] + np.arange(length)
+        return replace(
+            self,
+            times=self.times[series, rows],
+            values=self.values[series, rows],
+            observed=self.observed[series, rows],
+            inputs=self.inputs[series, rows],
+            lengths=np.full(len(cuts), length),
+            ids=tuple(f"{self.ids[s]}[{start}:{start + length}]" for s, start in cuts),
+            origins=tuple(self.origins[s] for s, _ in cuts),
+        )
+
+    def start(self, context: int = 1) -> "Trajectories":
+        """The first `context` times of every series: what a forecast may look at."""
+        if not 1 <= context <= int(self.lengths.min()):
+            raise ValueError(
+                f"`context` must lie between 1 and {self.lengths.min()}, the length of the "
+                f"shortest series, but is {context}."
+            )
+        return replace(
+            self,
+            times=self.times[:, :context],
+            values=self.values[:, :context],
+            observed=self.observed[:, :context],
+            inputs=self.inputs[:, :context],
+            lengths=np.full(len(self), context),
+        )
+
+
+def _identifiers(ids: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    if count == 0:
+        raise ValueError("`times` holds no series. Give at least one.")
+    if ids is None:
+        return tuple(str(index) for index in range(count))
+    _check_count(ids, count, "ids")
+    names = tuple(str(name) for name in ids)
+    for position, name in enumerate(names):
+        if name in names[:position]:
+            raise ValueError(f"`ids` names series {name!r} twice. Give every series its own id.")
+    return names
+
+
+def _check_count(given: Sequence, count: int, what: str) -> None:
+    if len(given) != count:
+        raise ValueError(
+            f"`{what}` holds {len(given)} series but `times` holds {count}. Give one per series."
+        )
+
+
+def _column_names(
+    names: Sequence[str] | None, series: Sequence[np.ndarray], letter: str
+) -> tuple[str, ...]:
+    if names is not None:
+        return tuple(names)
+    columns = series[0].shape[-1] if series[0].ndim == 2 else 1
+    return tuple(f"{letter}{index}" for index in range(columns))
+
+
+def _stack(series: Sequence[np.ndarray], length: int, **mode) -> np.ndarray:
+    """Pad each series at its end and stack them."""
+    return np.stack(
+        [
+            np.pad(array, [(0, length - len(array))] + [(0, 0)] * (array.ndim - 1), **mode)
+            for array in series
+        ]
+    )

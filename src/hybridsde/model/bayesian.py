@@ -1,0 +1,101 @@
+"""Mean-field Gaussian distributions over the weights of a network."""
+
+import math
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+
+from hybridsde._parameters import Fixed
+from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
+from hybridsde.model.network import ACTIVATIONS, MLP, LocalMLP
+
+
+def gaussian_kl(
+    mean: Float[Array, "*shape"],
+    sd: Float[Array, "*shape"],
+    prior_mean: Float[Array, "*#shape"],
+    prior_sd: Float[Array, "*#shape"],
+) -> Scalar:
+    """KL divergence between products of independent Gaussians.
+
+    KL(N(μ, σ²) ‖ N(μ₀, σ₀²)) = Σ ln(σ₀/σ) + (σ² + (μ − μ₀)²) / 2σ₀² − ½
+    """
+    ratio = sd / prior_sd
+    shift = (mean - prior_mean) / prior_sd
+    return jnp.sum(0.5 * (ratio**2 + shift**2 - 1) - jnp.log(ratio))
+
+
+class MeanField(eqx.Module):
+    """Independent Gaussians, one for every weight and bias of an MLP."""
+
+    mean: MLP
+    log_sd: MLP
+
+    def sd(self) -> MLP:
+        """Standard deviations, in the shape of the network."""
+        return jax.tree.map(jnp.exp, self.log_sd)
+
+    def sample(self, *, key: PRNGKeyArray) -> MLP:
+        """One network: θ = μ + σ ∘ ε."""
+        return jax.tree.map(
+            lambda mean, log_sd, epsilon: mean + jnp.exp(log_sd) * epsilon,
+            self.mean,
+            self.log_sd,
+            _normal_like(self.mean, key=key),
+        )
+
+    def local(self) -> LocalMLP:
+        """The network whose weights are redrawn at every call."""
+        return LocalMLP(self.mean, jax.tree.map(lambda log_sd: jnp.exp(2 * log_sd), self.log_sd))
+
+
+class BayesianMLP(eqx.Module):
+    """A network with distribution p_φ(θ) over its weights and a fixed prior p_pri(θ).
+
+    φ are the means and log standard deviations (Haussmann et al. 2021, eq. bbsde).
+    """
+
+    posterior: MeanField
+    prior: Fixed
+    """A `MeanField` in the shape of the posterior, never trained."""
+
+    @classmethod
+    def init(
+        cls,
+        widths: Sequence[int],
+        activation: str,
+        *,
+        sd: float,
+        prior_sd: float,
+        last: float,
+        key: PRNGKeyArray,
+    ) -> "BayesianMLP":
+        """Random means, one starting `sd` for all weights, prior N(0, prior_sd²)."""
+        mean = MLP.init(widths, ACTIVATIONS[activation], last=last, key=key)
+        prior = MeanField(
+            jax.tree.map(jnp.zeros_like, mean),
+            jax.tree.map(lambda leaf: jnp.full_like(leaf, math.log(prior_sd)), mean),
+        )
+        log_sd = jax.tree.map(lambda leaf: jnp.full_like(leaf, math.log(sd)), mean)
+        return cls(MeanField(mean, log_sd), Fixed(prior))
+
+    def kl_to_prior(self) -> Scalar:
+        """KL(p_φ(θ) ‖ p_pri(θ)), the weight part of Lemma 1."""
+        parts = jax.tree.map(
+            gaussian_kl,
+            self.posterior.mean,
+            self.posterior.sd(),
+            self.prior.value.mean,
+            self.prior.value.sd(),
+        )
+        return sum(jax.tree.leaves(parts), start=jnp.zeros(()))
+
+
+def _normal_like(tree: PyTree, *, key: PRNGKeyArray) -> PyTree:
+    leaves, structure = jax.tree.flatten(tree)
+    keys = jr.split(key, len(leaves))
+    draws = [jr.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)]
+    return jax.tree.unflatten(structure, draws)

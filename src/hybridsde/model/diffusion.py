@@ -1,0 +1,150 @@
+"""The diffusion G(h, t): scalar, diagonal, full matrix, or a function of state and time.
+
+Two things are asked of G: spread a Wiener increment, G dW, and weigh a drift, fᵀJ⁻¹f with
+J = GGᵀ. The second is ‖G⁻¹f‖², so a solve takes the place of any inverse.
+"""
+
+import abc
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hybridsde._parameters import AbstractParameter, Fixed
+from hybridsde._types import Array, Float, Scalar
+
+
+class AbstractDiffusion(eqx.Module):
+    """G(h, t), invertible everywhere."""
+
+    @abc.abstractmethod
+    def spread(
+        self, t: Scalar, h: Float[Array, " state"], dw: Float[Array, " state"]
+    ) -> Float[Array, " state"]:
+        """G(h, t) dW."""
+
+    @abc.abstractmethod
+    def whiten(
+        self, t: Scalar, h: Float[Array, " state"], f: Float[Array, " state"]
+    ) -> Float[Array, " state"]:
+        """G(h, t)⁻¹ f, up to a rotation: its squared length is fᵀ J⁻¹ f."""
+
+
+class DiagonalDiffusion(AbstractDiffusion):
+    """Independent noise in every state; one number stands for equal noise in all of them."""
+
+    sd: AbstractParameter
+
+    def spread(
+        self, t: Scalar, h: Float[Array, " state"], dw: Float[Array, " state"]
+    ) -> Float[Array, " state"]:
+        """σ ∘ dW."""
+        del t, h
+        return self.sd.value * dw
+
+    def whiten(
+        self, t: Scalar, h: Float[Array, " state"], f: Float[Array, " state"]
+    ) -> Float[Array, " state"]:
+        """f / σ."""
+        del t, h
+        return f / self.sd.value
+
+
+class MatrixDiffusion(AbstractDiffusion):
+    """A constant full matrix, kept as the Cholesky factor of J: the law depends on J alone."""
+
+    factor: Fixed
+
+    def spread(
+        self, t: Scalar, h: Float[Array, " state"], dw: Float[Array, " state"]
+    ) -> Float[Array, " state"]:
+        """L dW with LLᵀ = J."""
+        del t, h
+        return self.factor.value @ dw
+
+    def whiten(
+        self, t: Scalar, h: Float[Array, " state"], f: Float[Array, " state"]
+    ) -> Float[Array, " state"]:
+        """L⁻¹ f by forward substitution."""
+        del t, h
+        return jax.scipy.linalg.solve_triangular(self.factor.value, f, lower=True)
+
+
+class FunctionDiffusion(AbstractDiffusion):
+    """G(h, t) from a function that returns a number, a vector (diagonal) or a matrix."""
+
+    function: Callable = eqx.field(static=True)
+
+    def spread(
+        self, t: Scalar, h: Float[Array, " state"], dw: Float[Array, " state"]
+    ) -> Float[Array, " state"]:
+        """G(h, t) dW."""
+        g = jnp.asarray(self.function(h, t))
+        return g @ dw if g.ndim == 2 else g * dw
+
+    def whiten(
+        self, t: Scalar, h: Float[Array, " state"], f: Float[Array, " state"]
+    ) -> Float[Array, " state"]:
+        """G(h, t)⁻¹ f, by an LU factorisation where G is a matrix."""
+        g = jnp.asarray(self.function(h, t))
+        return jnp.linalg.solve(g, f) if g.ndim == 2 else f / g
+
+
+def constant_diffusion(value: float | np.ndarray, states: tuple[str, ...]) -> AbstractDiffusion:
+    """A fixed G from a number, one number per state, or a square matrix."""
+    g = np.asarray(value, float)
+    count = len(states)
+    if g.shape not in {(), (count,), (count, count)}:
+        raise ValueError(
+            f"`diffusion` must be a number, {count} numbers or a {count}×{count} matrix for the "
+            f"states {', '.join(states)}, but has shape {g.shape}."
+        )
+    if not np.isfinite(g).all():
+        raise ValueError(f"`diffusion` must be finite, but is {g.tolist()}.")
+    if g.ndim < 2:
+        _check_positive(g, states)
+        return DiagonalDiffusion(Fixed(jnp.asarray(g)))
+    return MatrixDiffusion(Fixed(jnp.asarray(_factor(g, states))))
+
+
+def function_diffusion(function: Callable, states: tuple[str, ...]) -> FunctionDiffusion:
+    """A state-dependent G, after a dry run on shapes alone."""
+    count = len(states)
+    vector = jax.ShapeDtypeStruct((count,), jnp.zeros(()).dtype)
+    scalar = jax.ShapeDtypeStruct((), vector.dtype)
+    try:
+        result = jax.eval_shape(lambda h, t: jnp.asarray(function(h, t)), vector, scalar)
+    except (jax.errors.JAXTypeError, TypeError, IndexError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(
+            f"`diffusion` function cannot be compiled: {reason} It is called with (h, t), where h "
+            f"holds {', '.join(states)}; use jax.numpy inside it."
+        ) from None
+    if result.shape not in {(), (count,), (count, count)}:
+        raise ValueError(
+            f"`diffusion` function must return a number, {count} numbers or a {count}×{count} "
+            f"matrix, but returns shape {result.shape}."
+        )
+    return FunctionDiffusion(function)
+
+
+def _check_positive(g: np.ndarray, states: tuple[str, ...]) -> None:
+    wrong = np.flatnonzero(np.atleast_1d(g) <= 0)
+    if wrong.size:
+        where = f" for state {states[wrong[0]]!r}" if g.ndim else ""
+        raise ValueError(
+            f"`diffusion` must be positive, but is {np.atleast_1d(g)[wrong[0]]:g}{where}. G must "
+            "be invertible for the path KL to exist: give every state a little noise."
+        )
+
+
+def _factor(g: np.ndarray, states: tuple[str, ...]) -> np.ndarray:
+    if np.linalg.cond(g) > 1e6:
+        raise ValueError(
+            f"`diffusion` is a singular matrix (condition number {np.linalg.cond(g):.1e}) for the "
+            f"states {', '.join(states)}. G must be invertible for the path KL to exist: add a "
+            "little noise on the diagonal."
+        )
+    return np.linalg.cholesky(g @ g.T)

@@ -1,0 +1,94 @@
+"""The two parts of the drift: what is learned, and what is known behind its gate."""
+
+from collections.abc import Mapping
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from hybridsde._parameters import AbstractParameter, Bounded, Fixed
+from hybridsde._types import Array, Float, PyTree, Scalar
+from hybridsde.model.network import AbstractNetwork
+from hybridsde.model.scaling import Scale
+from hybridsde.physics import AbstractPhysics
+
+
+class LearnedDrift(eqx.Module):
+    """f_θ(h, t) for one draw of the weights, in raw units."""
+
+    network: AbstractNetwork
+    scale: Scale
+    autonomous: bool = eqx.field(static=True)
+    """Whether the network is kept from seeing the time."""
+
+    def __call__(
+        self, t: Scalar, h: Float[Array, " state"], u: Float[Array, " input"], noise: PyTree
+    ) -> Float[Array, " state"]:
+        """The network on standardised features, its output in raw units per unit of time."""
+        clock = () if self.autonomous else (self.scale.time(t)[None],)
+        features = jnp.concatenate([self.scale.states(h), *clock, self.scale.inputs(u)])
+        return self.scale.rate * self.network(features, noise)
+
+
+class Gate(eqx.Module):
+    """γ ∈ [0, 1] for every state; zero where nothing is known."""
+
+    strength: AbstractParameter
+    known: tuple[bool, ...] = eqx.field(static=True)
+
+    @property
+    def value(self) -> Float[Array, " state"]:
+        """γ."""
+        return jnp.where(jnp.array(self.known), self.strength.value, 0.0)
+
+
+class KnownDrift(eqx.Module):
+    """γ ∘ r_ξ(h, t), the drift of the prior process (Haussmann et al. 2021, eq. prior_sde)."""
+
+    physics: AbstractPhysics
+    gate: Gate
+    states: tuple[str, ...] = eqx.field(static=True)
+    inputs: tuple[str, ...] = eqx.field(static=True)
+
+    def __call__(
+        self, t: Scalar, h: Float[Array, " state"], u: Float[Array, " input"]
+    ) -> Float[Array, " state"]:
+        """Zero where nothing is known."""
+        rates = self.physics(
+            t,
+            dict(zip(self.states, h, strict=True)),
+            dict(zip(self.inputs, u, strict=True)),
+        )
+        zero = jnp.zeros((), h.dtype)
+        r = jnp.stack([jnp.asarray(rates.get(name, zero), h.dtype) for name in self.states])
+        return self.gate.value * r
+
+
+def make_gate(
+    given: float | Mapping[str, float] | str | None,
+    states: tuple[str, ...],
+    known: tuple[str, ...],
+) -> Gate:
+    """γ from what the user wrote: nothing, a number, numbers by state, or "learn"."""
+    mask = tuple(name in known for name in states)
+    if given == "learn":
+        return Gate(Bounded.of(jnp.full(len(states), 0.5)), mask)
+    if isinstance(given, str):
+        raise ValueError(f"`gate` must be numbers or 'learn', but is {given!r}.")
+    if given is None or isinstance(given, int | float):
+        given = dict.fromkeys(known, 1.0 if given is None else float(given))
+    for name, strength in given.items():
+        if name not in states:
+            raise ValueError(f"`gate` names {name!r}, but the states are {', '.join(states)}.")
+        if not 0 <= strength <= 1:
+            raise ValueError(
+                f"`gate` must lie in [0, 1], but is {strength:g} for state {name!r}. It is the "
+                "share of the known equation that is used."
+            )
+        if strength > 0 and name not in known:
+            raise ValueError(
+                f"`gate` is {strength:g} for state {name!r}, but `physics` gives no equation for "
+                f"it, only for {', '.join(known) or 'none'}. Set it to 0 or leave it out."
+            )
+    strengths = np.array([given.get(name, 0.0) for name in states], float)
+    return Gate(Fixed(jnp.asarray(strengths)), mask)

@@ -1,0 +1,181 @@
+"""`HybridSDE`: what the user declares about a system before any data are seen."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import jax.numpy as jnp
+import numpy as np
+
+from hybridsde._parameters import AbstractParameter, Fixed, Free
+from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde.data import Batch, Trajectories
+from hybridsde.data.checks import check_names
+from hybridsde.model.bayesian import BayesianMLP
+from hybridsde.model.diffusion import (
+    AbstractDiffusion,
+    DiagonalDiffusion,
+    constant_diffusion,
+    function_diffusion,
+)
+from hybridsde.model.drift import KnownDrift, make_gate
+from hybridsde.model.network import ACTIVATIONS
+from hybridsde.model.observation import (
+    GaussianObservation,
+    check_noise,
+    has_orthonormal_rows,
+    observation_matrix,
+)
+from hybridsde.model.scaling import Scale, rough_diffusion
+from hybridsde.model.sde import BayesianSDE
+from hybridsde.model.start import AbstractStart, FirstObservation
+from hybridsde.model.weights import WEIGHTS
+from hybridsde.physics import AbstractPhysics, NoPhysics
+
+
+@dataclass(frozen=True, eq=False)
+class HybridSDE:
+    """A partially known stochastic system: names, known physics, and shapes of the rest.
+
+    - `states`: names of the components of h.
+    - `physics`: the equations that are known; see `known_drift`. Nothing by default.
+    - `gate`: γ, the share of each known equation that is used: 1 by default, a number, numbers
+      by state, or "learn".
+    - `inputs`: names of the exogenous inputs u(t).
+    - `observed`: which states are measured, or linear combinations of them by name. All by
+      default.
+    - `diffusion`: G as a number, one per state, a matrix, or a function (h, t) ↦ G. Guessed from
+      the roughness of the training data by default.
+    - `noise`: standard deviation of a measurement, or a `Positive` to learn it. A twentieth of
+      each observation's spread by default.
+    - `hidden`, `activation`: the drift network.
+    - `weights`: "path" holds a draw of the weights along a path, "local" redraws them at every
+      step.
+    - `standardise`: whether the network sees standardised numbers (physics never does).
+    - `autonomous`: whether the network is kept from seeing the time.
+    - `initial_sd`, `prior_sd`: spread of the weights before training, and under the prior.
+    - `last_layer`: factor on the starting weights of the last layer; small starts at the known
+      physics.
+    - `start`: p(h₀); the first observation by default.
+    """
+
+    states: Sequence[str]
+    physics: AbstractPhysics = field(default_factory=NoPhysics)
+    gate: float | Mapping[str, float] | str | None = None
+    inputs: Sequence[str] = ()
+    observed: Sequence[str] | Mapping[str, Mapping[str, float]] | None = None
+    diffusion: float | Sequence | np.ndarray | Callable | AbstractDiffusion | None = None
+    noise: float | Sequence[float] | AbstractParameter | None = None
+    hidden: Sequence[int] = (100, 100)
+    activation: str = "softplus"
+    weights: str = "path"
+    standardise: bool = True
+    autonomous: bool = True
+    initial_sd: float = 0.01
+    prior_sd: float = 1.0
+    last_layer: float = 0.1
+    start: AbstractStart | None = None
+
+    def __post_init__(self):
+        states, inputs = tuple(self.states), tuple(self.inputs)
+        if not states:
+            raise ValueError("`states` is empty. Name at least one state.")
+        check_names(states + inputs, "states and inputs")
+        _check_choice(self.activation, ACTIVATIONS, "activation")
+        _check_choice(self.weights, WEIGHTS, "weights")
+        for name in ("initial_sd", "prior_sd"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"`{name}` must be positive, but is {getattr(self, name)}.")
+        if any(width < 1 for width in self.hidden):
+            raise ValueError(f"`hidden` widths must be at least 1, but are {list(self.hidden)}.")
+        # Building the pieces checks them, so that a mistake is told here and not during a fit.
+        self._known()
+        names, _ = observation_matrix(self.observed, states)
+        if self.noise is not None and not isinstance(self.noise, AbstractParameter):
+            check_noise(np.asarray(self.noise, float), names)
+        if self.diffusion is not None:
+            self._diffusion(None, None)
+
+    def check(self, data: Trajectories) -> None:
+        """A `ValueError` unless the recordings have the columns that the model observes."""
+        names, _ = observation_matrix(self.observed, tuple(self.states))
+        if data.states != names:
+            raise ValueError(
+                f"The model observes {', '.join(names)}, but the data hold "
+                f"{', '.join(data.states)}. Name the same columns in the same order."
+            )
+        if data.input_names != tuple(self.inputs):
+            raise ValueError(
+                f"The model takes the inputs {', '.join(self.inputs) or 'none'}, but the data hold "
+                f"{', '.join(data.input_names) or 'none'}."
+            )
+        empty = np.flatnonzero(~data.observed.any((0, 1)))
+        if empty.size:
+            raise ValueError(
+                f"{names[empty[0]]!r} is never observed in these data. Leave it out of `observed`."
+            )
+
+    def init(self, batch: Batch, *, key: PRNGKeyArray) -> BayesianSDE:
+        """The untrained model, its scales measured on `batch`. Can be mapped over repetitions."""
+        states = tuple(self.states)
+        names, matrix = observation_matrix(self.observed, states)
+        lift = jnp.asarray(np.linalg.pinv(matrix))
+        measured = Scale.of(batch, lift)
+        raw = Scale.identity(len(states), len(self.inputs))
+        width = len(states) + len(self.inputs) + (not self.autonomous)
+        network = BayesianMLP.init(
+            (width, *self.hidden, len(states)),
+            self.activation,
+            sd=self.initial_sd,
+            prior_sd=self.prior_sd,
+            last=self.last_layer,
+            key=key,
+        )
+        return BayesianSDE(
+            network=network,
+            weights=WEIGHTS[self.weights],
+            known=self._known(),
+            diffusion=self._diffusion(batch, lift),
+            observation=GaussianObservation(
+                Fixed(jnp.asarray(matrix)),
+                self._noise(batch),
+                names,
+                has_orthonormal_rows(matrix),
+            ),
+            start=self._start(),
+            scale=Fixed(measured if self.standardise else raw),
+            autonomous=self.autonomous,
+        )
+
+    def _known(self) -> KnownDrift:
+        states, inputs = tuple(self.states), tuple(self.inputs)
+        known = self.physics.known(states, inputs)
+        return KnownDrift(self.physics, make_gate(self.gate, states, known), states, inputs)
+
+    def _diffusion(self, batch: Batch | None, lift: Float[Array, "state obs"] | None):
+        states = tuple(self.states)
+        if isinstance(self.diffusion, AbstractDiffusion):
+            return self.diffusion
+        if callable(self.diffusion):
+            return function_diffusion(self.diffusion, states)
+        if self.diffusion is None:
+            assert batch is not None and lift is not None
+            return DiagonalDiffusion(Fixed(rough_diffusion(batch, lift)))
+        return constant_diffusion(np.asarray(self.diffusion, float), states)
+
+    def _noise(self, batch: Batch) -> AbstractParameter:
+        if isinstance(self.noise, AbstractParameter):
+            return self.noise
+        if self.noise is not None:
+            return Fixed(jnp.asarray(self.noise, float))
+        spread = jnp.std(batch.values, (0, 1), where=batch.observed)
+        return Fixed(jnp.where(spread > 0, spread / 20, 1.0))
+
+    def _start(self) -> AbstractStart:
+        if self.start is not None:
+            return self.start
+        return FirstObservation(Free(jnp.zeros(len(self.states))), Fixed(jnp.zeros(())))
+
+
+def _check_choice(value: str, choices: Mapping, what: str) -> None:
+    if value not in choices:
+        raise ValueError(f"`{what}` must be one of {', '.join(choices)}, but is {value!r}.")

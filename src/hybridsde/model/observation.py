@@ -1,0 +1,96 @@
+"""What is measured of the state: a linear map with Gaussian noise."""
+
+from collections.abc import Mapping, Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from hybridsde._parameters import AbstractParameter, Fixed
+from hybridsde._types import Array, Bool, Float, PRNGKeyArray
+
+
+class GaussianObservation(eqx.Module):
+    """y = C h + ε, ε ~ N(0, diag σ²).
+
+    σ is fixed, or learned above a floor, so that the density stays bounded by
+    B̄ = Π (2πσ²)^−½ as Theorem 1 of Haussmann et al. 2021 requires.
+    """
+
+    matrix: Fixed
+    sd: AbstractParameter
+    names: tuple[str, ...] = eqx.field(static=True)
+    orthonormal: bool = eqx.field(static=True)
+    """Whether the rows of C are orthonormal, as they are when states are measured directly."""
+
+    def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
+        """C h."""
+        return h @ self.matrix.value.T
+
+    def explain(
+        self, gap: Float[Array, " obs"], observed: Bool[Array, " obs"]
+    ) -> Float[Array, " state"]:
+        """The smallest change of state that closes a gap: A⁺ gap, A the observed rows of C."""
+        rows = jnp.where(observed[:, None], self.matrix.value, 0.0)
+        inverse = rows.T if self.orthonormal else jnp.linalg.pinv(rows)
+        return inverse @ jnp.where(observed, gap, 0.0)
+
+    def log_prob(
+        self,
+        values: Float[Array, "*batch obs"],
+        observed: Bool[Array, "*batch obs"],
+        h: Float[Array, "*batch state"],
+    ) -> Float[Array, "*batch"]:
+        """ln p(y | h), summed over what was observed."""
+        sd = self.sd.value
+        z = (values - self.mean(h)) / sd
+        density = -0.5 * z**2 - jnp.log(sd) - 0.5 * jnp.log(2 * jnp.pi)
+        return jnp.sum(jnp.where(observed, density, 0.0), -1)
+
+    def sample(
+        self, h: Float[Array, "*batch state"], *, key: PRNGKeyArray
+    ) -> Float[Array, "*batch obs"]:
+        """One noisy observation of every state."""
+        mean = self.mean(h)
+        return mean + self.sd.value * jr.normal(key, mean.shape, mean.dtype)
+
+
+def observation_matrix(
+    observed: Sequence[str] | Mapping[str, Mapping[str, float]] | None, states: tuple[str, ...]
+) -> tuple[tuple[str, ...], Float[np.ndarray, "obs state"]]:
+    """Names of the observations and C, from a list of states or linear combinations of them."""
+    if observed is None:
+        return states, np.eye(len(states))
+    if not isinstance(observed, Mapping):
+        observed = {name: {name: 1.0} for name in observed}
+    if not observed:
+        raise ValueError("`observed` is empty. Name at least one observed state.")
+    rows = []
+    for combination in observed.values():
+        for name in combination:
+            if name not in states:
+                raise ValueError(
+                    f"`observed` uses {name!r}, but the states are {', '.join(states)}."
+                )
+        rows.append([float(combination.get(name, 0.0)) for name in states])
+    return tuple(observed), np.array(rows)
+
+
+def has_orthonormal_rows(matrix: Float[np.ndarray, "obs state"]) -> bool:
+    """Whether CCᵀ is the identity."""
+    return np.allclose(matrix @ matrix.T, np.eye(len(matrix)))
+
+
+def check_noise(sd: np.ndarray, names: tuple[str, ...]) -> None:
+    """Observation noise is positive, one number or one per observation."""
+    if sd.shape not in {(), (len(names),)}:
+        raise ValueError(
+            f"`noise` must be a number or {len(names)} numbers for the observations "
+            f"{', '.join(names)}, but has shape {sd.shape}."
+        )
+    if not (np.isfinite(sd).all() and (sd > 0).all()):
+        raise ValueError(
+            f"`noise` must be positive, but is {sd.tolist()}. It is the standard deviation of a "
+            "measurement; a small one is fine, none is not."
+        )

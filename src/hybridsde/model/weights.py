@@ -1,0 +1,41 @@
+"""How long one draw of the weights lasts: a whole path, or a single call."""
+
+import abc
+
+import equinox as eqx
+
+from hybridsde._types import PRNGKeyArray
+from hybridsde.model.bayesian import BayesianMLP
+from hybridsde.model.network import MLP, AbstractNetwork, LocalMLP
+
+
+class AbstractWeights(eqx.Module):
+    """Turns a distribution over weights into a network that can be called."""
+
+    @abc.abstractmethod
+    def draw(self, network: BayesianMLP, *, key: PRNGKeyArray) -> AbstractNetwork:
+        """The network of one path."""
+
+
+class HeldWeights(AbstractWeights):
+    """One draw of θ, held along the whole path (Algorithm 1)."""
+
+    def draw(self, network: BayesianMLP, *, key: PRNGKeyArray) -> MLP:
+        """θ ~ p_φ(θ)."""
+        return network.posterior.sample(key=key)
+
+
+class LocalWeights(AbstractWeights):
+    """A fresh θ at every step, by the local reparameterisation trick.
+
+    A different model from held weights: independent draws average out along the path, so the
+    epistemic variance of h_T shrinks from s²T² to s²TΔt for a constant drift of spread s.
+    """
+
+    def draw(self, network: BayesianMLP, *, key: PRNGKeyArray) -> LocalMLP:
+        """The distribution itself; its calls do the drawing."""
+        del key
+        return network.posterior.local()
+
+
+WEIGHTS: dict[str, AbstractWeights] = {"path": HeldWeights(), "local": LocalWeights()}

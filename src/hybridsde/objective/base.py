@@ -1,0 +1,76 @@
+"""What every training objective is: a loss with named terms."""
+
+import abc
+from typing import Literal, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
+from hybridsde.data import Batch
+from hybridsde.model import BayesianSDE
+from hybridsde.simulate import AbstractSolver, Paths
+
+Estimator = Literal["mean_log", "log_mean"]
+
+
+class Terms(NamedTuple):
+    """The parts of a loss, for logging; each is a number per training set, not per batch."""
+
+    loss: Scalar
+    log_likelihood: Scalar
+    """Mean over series of the estimated ln p(Y_n)."""
+    path_kl: Scalar
+    weight_kl: Scalar
+    complexity: Scalar
+
+
+class AbstractObjective(eqx.Module):
+    """A loss to minimise, estimated from a batch of the training series."""
+
+    @abc.abstractmethod
+    def __call__(
+        self,
+        model: BayesianSDE,
+        solver: AbstractSolver,
+        batch: Batch,
+        total: int,
+        *,
+        key: PRNGKeyArray,
+    ) -> Terms:
+        """The terms on `batch`, which stands for `total` series."""
+
+
+def log_likelihoods(
+    model: BayesianSDE, paths: Paths, batch: Batch
+) -> Float[Array, "sample series"]:
+    """ln p(Y_n | h^{n,s}) = Σ_k ln p(y_k | h_k), without the first time, which is given."""
+
+    def of_one_sample(states: Float[Array, "series time state"]) -> Float[Array, " series"]:
+        later = slice(1, None)
+        per_time = model.observation.log_prob(
+            batch.values[:, later], batch.observed[:, later], states[:, later]
+        )
+        return per_time.sum(-1)
+
+    return jax.vmap(of_one_sample)(paths.states)
+
+
+def evidence(logs: Float[Array, "sample series"], estimator: Estimator) -> Float[Array, " series"]:
+    """ln p(Y_n) from S sampled paths.
+
+    - log_mean: ln (1/S) Σ_s p(Y_n | h^s)      (eq. marglik-mc), the marginal likelihood itself
+    - mean_log: (1/S) Σ_s ln p(Y_n | h^s)      (eq. training_loss), a lower bound by Jensen
+    """
+    if estimator == "mean_log":
+        return logs.mean(0)
+    return jax.nn.logsumexp(logs, 0) - jnp.log(len(logs))
+
+
+def check_settings(samples: int, estimator: str) -> None:
+    """Settings that both Empirical Bayes and Empirical PAC-Bayes share."""
+    if samples < 1:
+        raise ValueError(f"`samples` must be at least 1, but is {samples}.")
+    if estimator not in ("mean_log", "log_mean"):
+        raise ValueError(f"`estimator` must be mean_log or log_mean, but is {estimator!r}.")

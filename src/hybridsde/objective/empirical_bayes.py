@@ -1,0 +1,46 @@
+"""Empirical Bayes: choose the hyperparameters φ that make the data most likely."""
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from hybridsde._types import PRNGKeyArray
+from hybridsde.data import Batch
+from hybridsde.model import BayesianSDE
+from hybridsde.objective.base import (
+    AbstractObjective,
+    Estimator,
+    Terms,
+    check_settings,
+    evidence,
+    log_likelihoods,
+)
+from hybridsde.simulate import AbstractSolver, simulate
+
+
+class EmpiricalBayes(AbstractObjective):
+    """φ* = argmax (1/N) Σ_n ln p_φ(Y_n)      (Haussmann et al. 2021, eq. marglik-mc).
+
+    With `NoPhysics` this is E-Bayes, with physics E-Bayes-Hybrid. The KL terms are reported but
+    cost nothing.
+    """
+
+    samples: int = eqx.field(static=True, default=2)
+    estimator: Estimator = eqx.field(static=True, default="mean_log")
+
+    def __check_init__(self):
+        check_settings(self.samples, self.estimator)
+
+    def __call__(
+        self,
+        model: BayesianSDE,
+        solver: AbstractSolver,
+        batch: Batch,
+        total: int,
+        *,
+        key: PRNGKeyArray,
+    ) -> Terms:
+        """Minus the evidence of the batch, per series."""
+        del total
+        paths = simulate(model, solver, batch, samples=self.samples, key=key)
+        mll = evidence(log_likelihoods(model, paths, batch), self.estimator).mean()
+        return Terms(-mll, mll, paths.kl.mean(), model.network.kl_to_prior(), jnp.zeros_like(mll))

@@ -1,0 +1,8 @@
+"""Solvers, one step each, and the rollout that turns steps into paths."""
+
+from hybridsde.simulate.grid import Grid as Grid
+from hybridsde.simulate.rollout import Paths as Paths
+from hybridsde.simulate.rollout import rollout as rollout
+from hybridsde.simulate.rollout import simulate as simulate
+from hybridsde.simulate.solver import AbstractSolver as AbstractSolver
+from hybridsde.simulate.solver import EulerMaruyama as EulerMaruyama
