@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+from jax.flatten_util import ravel_pytree
 
 from hybridsde._parameters import Fixed
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
@@ -95,7 +96,6 @@ class BayesianMLP(eqx.Module):
 
 
 def _normal_like(tree: PyTree, *, key: PRNGKeyArray) -> PyTree:
-    leaves, structure = jax.tree.flatten(tree)
-    keys = jr.split(key, len(leaves))
-    draws = [jr.normal(k, leaf.shape, leaf.dtype) for k, leaf in zip(keys, leaves, strict=True)]
-    return jax.tree.unflatten(structure, draws)
+    """Standard normals in the shape of a tree, from one draw."""
+    flat, unravel = ravel_pytree(tree)
+    return unravel(jr.normal(key, flat.shape, flat.dtype))

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree
 
@@ -30,6 +31,21 @@ class AbstractNetwork(eqx.Module):
     @abc.abstractmethod
     def __call__(self, x: Float[Array, " in"], noise: PyTree) -> Float[Array, " out"]:
         """The outputs at `x`."""
+
+
+class ZeroNetwork(AbstractNetwork):
+    """Nothing is learned: the output is zero."""
+
+    outputs: int = eqx.field(static=True)
+
+    def noise(self, calls: int, *, key: PRNGKeyArray) -> PyTree:
+        """Nothing."""
+        del calls, key
+
+    def __call__(self, x: Float[Array, " in"], noise: PyTree = None) -> Float[Array, " out"]:
+        """Zero."""
+        del noise
+        return jnp.zeros(self.outputs, x.dtype)
 
 
 class Linear(eqx.Module):
@@ -92,11 +108,9 @@ class LocalMLP(AbstractNetwork):
 
     def noise(self, calls: int, *, key: PRNGKeyArray) -> PyTree:
         """One standard normal per activation and call."""
-        keys = jr.split(key, len(self.mean.layers))
-        return tuple(
-            jr.normal(k, (calls, *layer.bias.shape), layer.bias.dtype)
-            for k, layer in zip(keys, self.mean.layers, strict=True)
-        )
+        widths = [len(layer.bias) for layer in self.mean.layers]
+        draws = jr.normal(key, (calls, sum(widths)), self.mean.layers[0].bias.dtype)
+        return tuple(jnp.split(draws, np.cumsum(widths)[:-1], axis=1))
 
     def __call__(self, x: Float[Array, " in"], noise: PyTree) -> Float[Array, " out"]:
         """Layer after layer, each output drawn from its Gaussian."""

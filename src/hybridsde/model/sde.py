@@ -1,15 +1,19 @@
 """A Bayesian SDE with all its numbers, and one draw from it."""
 
 import equinox as eqx
+import numpy as np
 
 from hybridsde._parameters import Fixed
-from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
+from hybridsde._types import Array, Bool, Float, PRNGKeyArray, PyTree, Scalar
 from hybridsde.model.bayesian import BayesianMLP
-from hybridsde.model.diffusion import AbstractDiffusion
-from hybridsde.model.drift import KnownDrift, LearnedDrift
+from hybridsde.model.diffusion import AbstractDiffusion, constant_diffusion
+from hybridsde.model.drift import KnownDrift, LearnedDrift, make_gate
+from hybridsde.model.network import ZeroNetwork
 from hybridsde.model.observation import GaussianObservation
+from hybridsde.model.scaling import Scale
 from hybridsde.model.start import AbstractStart
 from hybridsde.model.weights import AbstractWeights
+from hybridsde.physics import AbstractPhysics
 
 
 class SDE(eqx.Module):
@@ -30,6 +34,22 @@ class SDE(eqx.Module):
         return self.learned(t, h, u, noise), self.known(t, h, u)
 
 
+def physics_sde(
+    physics: AbstractPhysics,
+    diffusion: float | np.ndarray,
+    states: tuple[str, ...],
+    inputs: tuple[str, ...] = (),
+) -> SDE:
+    """The SDE of complete physics: every drift known, nothing learned."""
+    gate = make_gate(None, states, physics.known(states, inputs))
+    scale = Scale.identity(len(states), len(inputs))
+    return SDE(
+        LearnedDrift(ZeroNetwork(len(states)), scale, autonomous=True),
+        KnownDrift(physics, gate, states, inputs),
+        constant_diffusion(diffusion, states),
+    )
+
+
 class BayesianSDE(eqx.Module):
     """The hyperparameters φ and everything that is held fixed around them."""
 
@@ -42,12 +62,22 @@ class BayesianSDE(eqx.Module):
     scale: Fixed
     autonomous: bool = eqx.field(static=True)
 
+    @property
+    def states(self) -> int:
+        """How many states there are."""
+        return len(self.known.states)
+
     def draw(self, *, key: PRNGKeyArray) -> SDE:
         """θ ~ p_φ(θ), and the SDE that it drives."""
         network = self.weights.draw(self.network, key=key)
         learned = LearnedDrift(network, self.scale.value, self.autonomous)
         return SDE(learned, self.known, self.diffusion)
 
-    def initial_state(self, values, observed, *, key: PRNGKeyArray) -> Float[Array, " state"]:
-        """h₀ ~ p(h₀) for one series, from its first observations."""
-        return self.start(values, observed, self.observation, self.scale.value, key=key)
+    def initial_state(
+        self,
+        values: Float[Array, "time obs"],
+        observed: Bool[Array, "time obs"],
+        epsilon: Float[Array, " state"],
+    ) -> Float[Array, " state"]:
+        """h₀ ~ p(h₀) for one series, from its first observations and standard normals."""
+        return self.start(values, observed, self.observation, self.scale.value, epsilon)

@@ -3,10 +3,9 @@
 import abc
 
 import equinox as eqx
-import jax.random as jr
 
 from hybridsde._parameters import AbstractParameter
-from hybridsde._types import Array, Bool, Float, PRNGKeyArray
+from hybridsde._types import Array, Bool, Float
 from hybridsde.model.observation import GaussianObservation
 from hybridsde.model.scaling import Scale
 
@@ -24,10 +23,9 @@ class AbstractStart(eqx.Module):
         observed: Bool[Array, "time obs"],
         observation: GaussianObservation,
         scale: Scale,
-        *,
-        key: PRNGKeyArray,
+        epsilon: Float[Array, " state"],
     ) -> Float[Array, " state"]:
-        """One draw of h₀."""
+        """One draw of h₀, from standard normals."""
 
 
 class FirstObservation(AbstractStart):
@@ -49,12 +47,10 @@ class FirstObservation(AbstractStart):
         observed: Bool[Array, "time obs"],
         observation: GaussianObservation,
         scale: Scale,
-        *,
-        key: PRNGKeyArray,
+        epsilon: Float[Array, " state"],
     ) -> Float[Array, " state"]:
-        """One draw of h₀."""
+        """One draw of h₀, from standard normals."""
         guess = scale.state_mean + scale.state_sd * self.default.value
         gap = values[0] - observation.mean(guess)
-        epsilon = jr.normal(key, guess.shape, guess.dtype)
         noise = self.spread.value * scale.state_sd * epsilon
         return guess + observation.explain(gap, observed[0]) + noise

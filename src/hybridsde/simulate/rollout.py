@@ -70,12 +70,11 @@ def simulate(
         sde = model.draw(key=weight_key)
 
         def one_path(series: Batch, call_key: PRNGKeyArray, key: PRNGKeyArray) -> Paths:
-            start_key, wiener_key = jr.split(key)
             grid = Grid.refine(series.times, series.steps, series.inputs, solver.substeps)
-            h0 = model.initial_state(series.values, series.observed, key=start_key)
-            normal = jr.normal(wiener_key, (len(grid.t), len(h0)), h0.dtype)
+            normal = jr.normal(key, (1 + len(grid.t), model.states), grid.dt.dtype)
+            h0 = model.initial_state(series.values, series.observed, normal[0])
             noise = sde.learned.network.noise(len(grid.t), key=call_key)
-            return rollout(sde, solver, grid, h0, jnp.sqrt(grid.dt)[:, None] * normal, noise)
+            return rollout(sde, solver, grid, h0, jnp.sqrt(grid.dt)[:, None] * normal[1:], noise)
 
         call_keys = jr.split(call_key, batch.count)
         path_keys = jr.split(path_key, (paths, batch.count))

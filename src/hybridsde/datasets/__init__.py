@@ -1,0 +1,3 @@
+"""Systems to try things on, simulated from a seed."""
+
+from hybridsde.datasets import lorenz as lorenz

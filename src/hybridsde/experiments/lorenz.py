@@ -1,0 +1,168 @@
+"""The paper's Lorenz experiment: forecasts of 24 steps with one equation known, or none.
+
+Haussmann et al. 2021, Table 1. The first half of a recording gives 20 training sequences of 24
+observations, the second half 20 test sequences; the 23 later points of each are predicted from
+its first.
+"""
+
+from dataclasses import dataclass, replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+
+from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde.data import Batch
+from hybridsde.datasets import lorenz
+from hybridsde.fit import Callback, Fitted, Training, train_many
+from hybridsde.forecast import score
+from hybridsde.model import BayesianSDE, HybridSDE
+from hybridsde.objective import AbstractObjective, EmpiricalPACBayes
+from hybridsde.physics import AbstractPhysics, NoPhysics, known_drift
+from hybridsde.simulate import AbstractSolver, EulerMaruyama, simulate
+
+SEQUENCES, LENGTH = 20, 24
+PARAMETER_SD = 1.0
+"""Spread of the error in each known parameter, drawn once per repetition."""
+
+KNOWN = {
+    "none": (),
+    "x": ("zeta",),
+    "y": ("kappa",),
+    "z": ("rho",),
+    "all": ("zeta", "kappa", "rho"),
+}
+_EQUATIONS = {
+    "x": lorenz.x_equation,
+    "y": lorenz.y_equation,
+    "z": lorenz.z_equation,
+    "all": lorenz.equations,
+}
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A choice of model, training and solver."""
+
+    model: HybridSDE
+    """Without physics; each row brings its own."""
+    training: Training
+    solver: AbstractSolver
+
+
+PRESETS = {
+    "paper": Preset(
+        HybridSDE(
+            states=lorenz.STATES,
+            diffusion=lorenz.DIFFUSION,
+            noise=1.0,
+            standardise=False,
+            weights="local",
+            last_layer=1.0,
+        ),
+        Training(epochs=100, batch_size=2, learning_rate=1e-3, schedule="constant", clip=None),
+        EulerMaruyama(),
+    ),
+    "recommended": Preset(
+        HybridSDE(states=lorenz.STATES, diffusion=lorenz.DIFFUSION, noise=1.0),
+        Training(epochs=500, batch_size=2, learning_rate=5e-3, schedule="cosine"),
+        EulerMaruyama(),
+    ),
+}
+
+
+def sequences(path: Float[Array, "time state"], first: int) -> Batch:
+    """Consecutive sequences of a recording, from observation `first` on."""
+    end = first + SEQUENCES * LENGTH
+    shape = (SEQUENCES, LENGTH)
+    values = path[first:end].reshape(*shape, -1)
+    return Batch(
+        times=lorenz.INTERVAL * jnp.arange(first, end, dtype=path.dtype).reshape(shape),
+        steps=jnp.full((SEQUENCES, LENGTH - 1), lorenz.INTERVAL),
+        values=values,
+        observed=jnp.ones(values.shape, bool),
+        inputs=jnp.zeros((*shape, 0)),
+    )
+
+
+def recording(*, key: PRNGKeyArray) -> tuple[Batch, Batch]:
+    """Training and test sequences of one recording."""
+    path = lorenz.observe(key=key)
+    return sequences(path, 0), sequences(path, len(path) // 2)
+
+
+def physics_of(known: str, *, key: PRNGKeyArray) -> AbstractPhysics:
+    """The known equations, each parameter off by a standard normal error."""
+    if known == "none":
+        return NoPhysics()
+    errors = PARAMETER_SD * jr.normal(key, (3,))
+    wrong = {
+        name: lorenz.TRUE[name] + error
+        for name, error in zip(lorenz.TRUE, errors, strict=True)
+        if name in KNOWN[known]
+    }
+    return known_drift(_EQUATIONS[known], **wrong)
+
+
+@eqx.filter_jit
+def _prepare(keys: PRNGKeyArray, known: str, preset: Preset):
+    """Data sets and untrained models of all repetitions."""
+
+    def one(key: PRNGKeyArray):
+        data_key, physics_key, init_key, _ = jr.split(key, 4)
+        train, test = recording(key=data_key)
+        physics = physics_of(known, key=physics_key)
+        model = replace(preset.model, physics=physics).init(train, key=init_key)
+        return train, test, model
+
+    return eqx.filter_vmap(one)(keys)
+
+
+@eqx.filter_jit
+def evaluate(
+    models: BayesianSDE, solver: AbstractSolver, test: Batch, draws: int, keys: PRNGKeyArray
+) -> dict[str, Float[Array, "seed column"]]:
+    """Scores of every repetition on its test sequences."""
+
+    def one(model: BayesianSDE, batch: Batch, key: PRNGKeyArray):
+        path_key, noise_key = jr.split(key)
+        paths = simulate(model, solver, batch, samples=draws, key=path_key)
+        states = paths.states[:, :, 1:]
+        sd = jnp.broadcast_to(model.observation.sd.value, (len(lorenz.STATES),))
+        return score(
+            model.observation.mean(states),
+            model.observation.sample(states, key=noise_key),
+            sd,
+            batch.values[:, 1:],
+            batch.observed[:, 1:],
+        )
+
+    return eqx.filter_vmap(one)(models, test, keys)
+
+
+def run_row(
+    known: str,
+    preset: Preset,
+    objective: AbstractObjective | None = None,
+    *,
+    repetitions: int,
+    seed: int = 0,
+    draws: int = 21,
+    callbacks: tuple[Callback, ...] = (),
+) -> tuple[dict[str, Float[Array, "seed column"]], Fitted]:
+    """Train and score one row of the table, all repetitions as one program."""
+    keys = jr.split(jr.key(seed), repetitions)
+    train, test, models = _prepare(keys, known, preset)
+    fit_keys = jax.vmap(lambda key: jr.split(key, 4)[3])(keys)
+    fitted = train_many(
+        models,
+        train,
+        objective or EmpiricalPACBayes(),
+        solver=preset.solver,
+        training=preset.training,
+        callbacks=callbacks,
+        keys=fit_keys,
+    )
+    scores = evaluate(fitted.model, preset.solver, test, draws, fit_keys)
+    return scores, fitted

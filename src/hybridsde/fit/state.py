@@ -1,0 +1,58 @@
+"""Everything that changes during a fit, on the device, so that fits can be mapped over seeds."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hybridsde._parameters import trainable
+from hybridsde._types import Array, Bool, PRNGKeyArray, PyTree, Scalar
+from hybridsde.fit.training import Training
+from hybridsde.model import BayesianSDE
+
+Int = Array
+
+
+class FitState(eqx.Module):
+    """Trained numbers, optimiser, the best so far, and the counters that end a fit."""
+
+    parameters: PyTree
+    optimiser: PyTree
+    best: PyTree
+    """The parameters of the epoch with the lowest monitored loss."""
+    best_loss: Scalar
+    first_loss: Scalar
+    """Monitored loss of the first epoch: the yardstick for an exploding one."""
+    epoch: Int
+    since_best: Int
+    bad_steps: Int
+    """Consecutive steps whose loss or gradient was not finite, and that were not taken."""
+    stopped: Bool[Array, "..."]
+    diverged: Bool[Array, "..."]
+    key: PRNGKeyArray
+
+    @classmethod
+    def init(
+        cls, model: BayesianSDE, training: Training, series: int, *, key: PRNGKeyArray
+    ) -> tuple["FitState", PyTree]:
+        """The state before the first epoch, and the part of the model that never changes."""
+        parameters, frozen = eqx.partition(model, trainable(model))
+        zero = jnp.zeros((), int)
+        state = cls(
+            parameters=parameters,
+            optimiser=training.optimiser(series).init(parameters),
+            best=parameters,
+            best_loss=jnp.full((), jnp.inf, float),
+            first_loss=jnp.full((), jnp.inf, float),
+            epoch=zero,
+            since_best=zero,
+            bad_steps=zero,
+            stopped=jnp.zeros((), bool),
+            diverged=jnp.zeros((), bool),
+            key=key,
+        )
+        return state, frozen
+
+
+def choose(condition: Bool[Array, ""], yes: PyTree, no: PyTree) -> PyTree:
+    """`yes` where the condition holds, else `no`, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)

@@ -1,0 +1,195 @@
+"""The training loop: compiled epochs, with the host looking on between them."""
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from hybridsde._types import PRNGKeyArray, PyTree
+from hybridsde.data import Batch
+from hybridsde.fit.epoch import Problem, run_epoch
+from hybridsde.fit.state import FitState
+from hybridsde.fit.training import Training
+from hybridsde.model import BayesianSDE
+from hybridsde.objective import AbstractObjective
+from hybridsde.simulate import AbstractSolver, EulerMaruyama
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told after each epoch; arrays over seeds where fits are mapped."""
+
+    epoch: int
+    epochs: int
+    terms: dict[str, np.ndarray]
+
+
+Callback = Callable[[Progress], None]
+
+
+class FitDiverged(RuntimeWarning):
+    """A fit was stopped because its loss exploded or was not finite."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model, or several along a leading `seed` axis, and how training went."""
+
+    model: BayesianSDE
+    history: dict[str, np.ndarray]
+    """Every term, one row per epoch."""
+    diverged: np.ndarray
+    epochs: np.ndarray
+    """How many epochs each fit ran before it finished or was stopped."""
+
+
+def train(
+    model: BayesianSDE,
+    data: Batch,
+    objective: AbstractObjective,
+    *,
+    solver: AbstractSolver | None = None,
+    training: Training | None = None,
+    validation: Batch | None = None,
+    callbacks: Iterable[Callback] = (),
+    key: PRNGKeyArray,
+) -> Fitted:
+    """Fit one model. The same key gives the same numbers."""
+    solver, training = solver or EulerMaruyama(), training or Training()
+    state, frozen = FitState.init(model, training, data.count, key=key)
+    problem = Problem(frozen, data, validation, objective, solver, training)
+    return _drive(_one_epoch, state, problem, tuple(callbacks))
+
+
+def train_many(
+    models: BayesianSDE,
+    data: Batch,
+    objective: AbstractObjective,
+    *,
+    solver: AbstractSolver | None = None,
+    training: Training | None = None,
+    validation: Batch | None = None,
+    callbacks: Iterable[Callback] = (),
+    chunk: int = 50,
+    keys: PRNGKeyArray,
+) -> Fitted:
+    """Fit a model per key as one program, `chunk` of them at a time to bound memory.
+
+    `models`, `data` and `validation` carry a leading `seed` axis on every array: repetitions
+    may differ in weights, scales, data and physical parameters. Each equals the `train` of
+    its own slice.
+    """
+    solver, training = solver or EulerMaruyama(), training or Training()
+    count = len(keys)
+    size = -(-count // -(-count // chunk))  # chunks of one size, so that nothing recompiles
+    parts = []
+    for first in range(0, count, size):
+        chosen = np.minimum(np.arange(first, first + size), count - 1)
+        m, d, v = (_slice(tree, chosen) for tree in (models, data, validation))
+        series = d.times.shape[1]
+        state, frozen = eqx.filter_vmap(
+            lambda one, key, series=series: FitState.init(one, training, series, key=key)
+        )(m, keys[chosen])
+        problem = Problem(frozen, d, v, objective, solver, training)
+        fitted = _drive(_many_epochs, state, problem, tuple(callbacks))
+        parts.append(_keep(fitted, min(size, count - first)))
+    return _join(parts)
+
+
+@eqx.filter_jit
+def _one_epoch(state: FitState, problem: Problem):
+    return run_epoch(state, problem)
+
+
+@eqx.filter_jit
+def _many_epochs(states: FitState, problem: Problem):
+    return eqx.filter_vmap(run_epoch)(states, problem)
+
+
+def _drive(
+    step: Callable, state: FitState, problem: Problem, callbacks: tuple[Callback, ...]
+) -> Fitted:
+    """Run epochs until all fits are over, then pick the state to keep."""
+    epochs = problem.training.epochs
+    rows = []
+    for epoch in range(epochs):
+        state, terms = step(state, problem)
+        rows.append(terms)
+        for callback in callbacks:
+            callback(Progress(epoch + 1, epochs, _numpy(terms._asdict())))
+        if np.all(state.stopped):
+            break
+    diverged = np.asarray(state.diverged)
+    if diverged.any():
+        warnings.warn(_advice(diverged, np.asarray(state.epoch)), FitDiverged, stacklevel=3)
+    keep_best = state.diverged | (problem.validation is not None)
+    parameters = jax.tree.map(
+        lambda best, last: jnp.where(_align(keep_best, best), best, last),
+        state.best,
+        state.parameters,
+    )
+    history = {
+        name: np.stack([np.asarray(getattr(row, name)) for row in rows]) for name in rows[0]._fields
+    }
+    model = eqx.combine(parameters, problem.frozen)
+    return Fitted(model, history, diverged, np.asarray(state.epoch))
+
+
+def _advice(diverged: np.ndarray, epoch: np.ndarray) -> str:
+    which = "The fit" if diverged.ndim == 0 else f"{diverged.sum()} of {diverged.size} fits"
+    return (
+        f"{which} diverged (first after epoch {epoch[diverged].min()}) and was stopped; the best "
+        "state before that is kept. Try a smaller `learning_rate`, a smaller `clip`, more solver "
+        "`substeps`, shorter windows, or standardised states, and check the units of the physics."
+    )
+
+
+def _align(flag, leaf):
+    """Append axes to a per-seed flag until it broadcasts against a leaf."""
+    return flag.reshape(flag.shape + (1,) * (leaf.ndim - flag.ndim))
+
+
+def _slice(tree: PyTree, indices: np.ndarray) -> PyTree:
+    return jax.tree.map(lambda leaf: leaf[indices] if eqx.is_array(leaf) else leaf, tree)
+
+
+def _numpy(terms: dict) -> dict[str, np.ndarray]:
+    return {name: np.asarray(value) for name, value in terms.items()}
+
+
+def _keep(fitted: Fitted, count: int) -> Fitted:
+    """Drop the repeats that filled up the last chunk."""
+    return Fitted(
+        _slice(fitted.model, np.arange(count)),
+        {name: rows[:, :count] for name, rows in fitted.history.items()},
+        fitted.diverged[:count],
+        fitted.epochs[:count],
+    )
+
+
+def _join(parts: list[Fitted]) -> Fitted:
+    """Chunks of seeds back into one; histories of chunks that stopped early are padded."""
+    longest = max(len(part.history["loss"]) for part in parts)
+
+    def pad(rows: np.ndarray) -> np.ndarray:
+        return np.pad(rows, [(0, longest - len(rows)), (0, 0)], constant_values=np.nan)
+
+    model = jax.tree.map(
+        lambda *leaves: jnp.concatenate(leaves) if eqx.is_array(leaves[0]) else leaves[0],
+        *(part.model for part in parts),
+    )
+    history = {
+        name: np.concatenate([pad(part.history[name]) for part in parts], 1)
+        for name in parts[0].history
+    }
+    return Fitted(
+        model,
+        history,
+        np.concatenate([part.diverged for part in parts]),
+        np.concatenate([part.epochs for part in parts]),
+    )

@@ -1,0 +1,88 @@
+"""Scores of a predictive sample against what happened, per observation and overall.
+
+Draws have shape `sample series time obs`; every score is a mean over the observed values of one
+column, so that missing values count nowhere.
+"""
+
+import jax
+import jax.numpy as jnp
+
+from hybridsde._types import Array, Bool, Float
+
+LEVEL = 0.9
+"""Nominal coverage of the reported interval."""
+
+
+def crps(
+    draws: Float[Array, "sample *shape"], values: Float[Array, "*shape"]
+) -> Float[Array, "*shape"]:
+    """Continuous ranked probability score, unbiased over pairs of draws.
+
+    E|X − y| − ½ E|X − X′|; from the sorted draws x₍₁₎ ≤ … ≤ x₍ₙ₎ the second mean is
+    2/(n(n−1)) Σ_i (2i − n − 1) x₍ᵢ₎.
+    """
+    n = len(draws)
+    ordered = jnp.sort(draws, 0)
+    rank = 2 * jnp.arange(1, n + 1, dtype=draws.dtype) - n - 1
+    spread = jnp.tensordot(rank, ordered, 1) * 2 / (n * (n - 1))
+    return jnp.abs(draws - values).mean(0) - spread / 2
+
+
+def gaussian_nll(
+    means: Float[Array, "sample *shape obs"],
+    sd: Float[Array, "*#obs"],
+    values: Float[Array, "*shape obs"],
+) -> Float[Array, "*shape obs"]:
+    """−ln N(y; m, v + σ²), m and v the mean and variance of the draws."""
+    variance = means.var(0, ddof=1) + sd**2
+    return 0.5 * (jnp.log(2 * jnp.pi * variance) + (values - means.mean(0)) ** 2 / variance)
+
+
+def mixture_nll(
+    means: Float[Array, "sample *shape obs"],
+    sd: Float[Array, "*#obs"],
+    values: Float[Array, "*shape obs"],
+) -> Float[Array, "*shape obs"]:
+    """−ln (1/S) Σ_s N(y; h_s, σ²): the predictive density itself, value by value."""
+    z = (values - means) / sd
+    logs = -0.5 * z**2 - jnp.log(sd) - 0.5 * jnp.log(2 * jnp.pi)
+    return jnp.log(len(means)) - jax.nn.logsumexp(logs, 0)
+
+
+def interval(
+    draws: Float[Array, "sample *shape"], level: float = LEVEL
+) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+    """Ends of the central interval of the draws."""
+    tail = (1 - level) / 2
+    low, high = jnp.quantile(draws, jnp.array([tail, 1 - tail]), 0)
+    return low, high
+
+
+def score(
+    means: Float[Array, "sample series time obs"],
+    draws: Float[Array, "sample series time obs"],
+    sd: Float[Array, "*#obs"],
+    values: Float[Array, "series time obs"],
+    observed: Bool[Array, "series time obs"],
+) -> dict[str, Float[Array, " column"]]:
+    """Every score: one number per observation, then one over all of them.
+
+    `means` are sampled states as seen through the observation map, `draws` the same with
+    observation noise, `sd` that noise.
+    """
+    low, high = interval(draws)
+    pointwise = {
+        "mse": (means.mean(0) - values) ** 2,
+        "nll": mixture_nll(means, sd, values),
+        "nll_gaussian": gaussian_nll(means, sd, values),
+        "crps": crps(draws, values),
+        "coverage90": ((low <= values) & (values <= high)).astype(values.dtype),
+        "width90": high - low,
+    }
+
+    def columns(scores: Float[Array, "series time obs"]) -> Float[Array, " column"]:
+        each = jnp.mean(scores, (0, 1), where=observed)
+        return jnp.append(each, jnp.mean(scores, where=observed))
+
+    table = {name: columns(scores) for name, scores in pointwise.items()}
+    return {"mse": table.pop("mse"), "rmse": jnp.sqrt(columns(pointwise["mse"])), **table}

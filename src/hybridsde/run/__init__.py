@@ -1,0 +1,4 @@
+"""From a declared model and recordings to a fitted run."""
+
+from hybridsde.run.run import Run as Run
+from hybridsde.run.run import fit as fit
