@@ -1,0 +1,45 @@
+"""hybridsde: learn the missing part of a stochastic dynamical system, keep the known part.
+
+    dh = (f_θ(h,t) + γ ∘ r_ξ(h,t)) dt + G(h,t) dW,   θ ~ p_φ(θ),   y_k ~ p(y | h_k)
+
+This page is the public API. Folders of the package are named by what they hold; `hybridsde.fit`
+here is the function, and its folder is reached by `from hybridsde.fit.train import …`.
+"""
+
+from hybridsde import datasets as datasets
+from hybridsde._parameters import Bounded as Bounded
+from hybridsde._parameters import Fixed as Fixed
+from hybridsde._parameters import Free as Free
+from hybridsde._parameters import Positive as Positive
+from hybridsde._parameters import trainable as trainable
+from hybridsde.data import Batch as Batch
+from hybridsde.data import Trajectories as Trajectories
+from hybridsde.fit import FitDiverged as FitDiverged
+from hybridsde.fit import Fitted as Fitted
+from hybridsde.fit import Progress as Progress
+from hybridsde.fit import Training as Training
+from hybridsde.fit import train as train
+from hybridsde.fit import train_many as train_many
+from hybridsde.forecast import Forecast as Forecast
+from hybridsde.forecast import crps as crps
+from hybridsde.forecast import gaussian_nll as gaussian_nll
+from hybridsde.forecast import mixture_nll as mixture_nll
+from hybridsde.model import SDE as SDE
+from hybridsde.model import BayesianSDE as BayesianSDE
+from hybridsde.model import HybridSDE as HybridSDE
+from hybridsde.model import gaussian_kl as gaussian_kl
+from hybridsde.objective import AbstractObjective as AbstractObjective
+from hybridsde.objective import EmpiricalBayes as EmpiricalBayes
+from hybridsde.objective import EmpiricalPACBayes as EmpiricalPACBayes
+from hybridsde.objective import Terms as Terms
+from hybridsde.objective import complexity as complexity
+from hybridsde.physics import AbstractPhysics as AbstractPhysics
+from hybridsde.physics import NoPhysics as NoPhysics
+from hybridsde.physics import known_drift as known_drift
+from hybridsde.run import Run as Run
+from hybridsde.run import fit as fit
+from hybridsde.simulate import AbstractSolver as AbstractSolver
+from hybridsde.simulate import EulerMaruyama as EulerMaruyama
+from hybridsde.simulate import simulate as simulate
+
+__version__ = "0.1.0"

@@ -5,7 +5,6 @@ an unconstrained `raw` array; its `value` always satisfies the constraint.
 """
 
 import abc
-from typing import Self
 
 import equinox as eqx
 import jax
@@ -52,7 +51,7 @@ class Positive(AbstractParameter):
     floor: float = eqx.field(static=True, default=0.0)
 
     @classmethod
-    def of(cls, value: Float[Array, "*shape"], floor: float = 0.0) -> Self:
+    def of(cls, value: Float[Array, "*shape"], floor: float = 0.0) -> "Positive":
         """Start at `value`, which must lie above `floor`."""
         return cls(jnp.log(value - floor), floor)
 
@@ -70,7 +69,7 @@ class Bounded(AbstractParameter):
     high: float = eqx.field(static=True, default=1.0)
 
     @classmethod
-    def of(cls, value: Float[Array, "*shape"], low: float = 0.0, high: float = 1.0) -> Self:
+    def of(cls, value: Float[Array, "*shape"], low: float = 0.0, high: float = 1.0) -> "Bounded":
         """Start at `value`, which must lie strictly between the ends."""
         return cls(jax.scipy.special.logit((value - low) / (high - low)), low, high)
 

@@ -13,8 +13,14 @@ Every array axis in the package carries one of these names:
 Layers of a network use `in`, `out` and `width`.
 """
 
-from jaxtyping import Array, Bool, Float, PRNGKeyArray, PyTree
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 Scalar = Float[Array, ""]
 
-__all__ = ["Array", "Bool", "Float", "PRNGKeyArray", "PyTree", "Scalar"]
+Numbers = float | int | Sequence | np.ndarray | Array
+"""What a user may write for a number, a list of them, or an array."""
+
+__all__ = ["Array", "Bool", "Float", "Int", "Numbers", "PRNGKeyArray", "PyTree", "Scalar"]

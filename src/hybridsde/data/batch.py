@@ -1,7 +1,5 @@
 """What a compiled program sees of the recordings: arrays of equal shape."""
 
-from typing import Self
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -25,7 +23,7 @@ class Batch(eqx.Module):
     inputs: Float[Array, "*series time input"]
 
     @classmethod
-    def of(cls, data: Trajectories) -> Self:
+    def of(cls, data: Trajectories) -> "Batch":
         """Move recordings to the device."""
         return cls(
             times=jnp.asarray(data.times),
@@ -35,7 +33,7 @@ class Batch(eqx.Module):
             inputs=jnp.asarray(data.inputs),
         )
 
-    def take(self, indices: Array) -> Self:
+    def take(self, indices: Array) -> "Batch":
         """The series at these positions, in this order."""
         return jax.tree.map(lambda leaf: leaf[indices], self)
 

@@ -31,7 +31,9 @@ def check_times(times: Float[np.ndarray, " time"], name: str) -> None:
     if stuck.size:
         index = int(stuck[0])
         repeated = times[index + 1] == times[index]
-        remedy = "Merge rows of equal time first." if repeated else "Sort each series by time first."
+        remedy = (
+            "Merge rows of equal time first." if repeated else "Sort each series by time first."
+        )
         raise ValueError(
             f"`times` must increase within a series, but series {name!r} does not after index "
             f"{index} ({times[index]:g}, then {times[index + 1]:g}). {remedy}"

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from hybridsde._types import Numbers
 from hybridsde.data.checks import (
     check_length,
     check_names,
@@ -39,60 +39,50 @@ class Trajectories:
     @classmethod
     def from_arrays(
         cls,
-        times: Sequence[np.ndarray],
-        values: Sequence[np.ndarray],
+        times: Sequence[Numbers],
+        values: Sequence[Numbers],
         *,
         states: Sequence[str] | None = None,
-        observed: Sequence[np.ndarray] | None = None,
-        inputs: Sequence[np.ndarray] | None = None,
+        observed: Sequence[Numbers] | None = None,
+        inputs: Sequence[Numbers] | None = None,
         input_names: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
-    ) -> Self:
+    ) -> "Trajectories":
         """Check and pad one array of times and one of values per series.
 
         - `values[i]` has one row per time and one column per state.
         - `observed[i]` is False where a value is missing; by default nothing is missing.
         - `inputs[i]` has one column per exogenous input u(t).
         """
-        names = _identifiers(ids, len(times))
-        _check_count(values, len(times), "values")
-        times = [np.asarray(series, float) for series in times]
-        values = [np.asarray(series, float) for series in values]
-        for series, name in zip(times, names, strict=True):
-            check_length(series, name)
-            check_times(series, name)
-        columns = _column_names(states, values, "x")
-        check_names(columns, "states")
-        if observed is None:
-            observed = [np.ones(series.shape, bool) for series in values]
-        _check_count(observed, len(times), "observed")
-        observed = [np.asarray(series, bool) for series in observed]
-        for t, y, seen, name in zip(times, values, observed, names, strict=True):
-            check_shape(y, len(t), len(columns), "values", name)
-            check_shape(seen, len(t), len(columns), "observed", name)
-            check_values(y, seen, columns, name)
-        input_columns: tuple[str, ...] = ()
-        if inputs is None:
-            inputs = [np.zeros((len(t), 0)) for t in times]
-        else:
-            _check_count(inputs, len(times), "inputs")
-            inputs = [np.asarray(series, float) for series in inputs]
-            input_columns = _column_names(input_names, inputs, "u")
-            check_names(columns + input_columns, "states and input_names")
-            for t, u, name in zip(times, inputs, names, strict=True):
-                check_shape(u, len(t), len(input_columns), "inputs", name)
-                check_values(u, np.ones(u.shape, bool), input_columns, name, "inputs")
-        length = max(len(series) for series in times)
+        series = _identifiers(ids, len(times))
+        clocks = [np.asarray(t, float) for t in times]
+        for t, name in zip(clocks, series, strict=True):
+            check_length(t, name)
+            check_times(t, name)
+        y = _numbers(values, len(series), "values")
+        u = _numbers(inputs or [np.zeros((len(t), 0)) for t in clocks], len(series), "inputs")
+        columns = _column_names(states, y, "x")
+        input_columns = _column_names(input_names, u, "u")
+        check_names(columns + input_columns, "states" if inputs is None else "states, input_names")
+        seen = [np.ones(rows.shape, bool) for rows in y] if observed is None else observed
+        _check_count(seen, len(series), "observed")
+        seen = [np.asarray(mask, bool) for mask in seen]
+        for t, rows, mask, driven, name in zip(clocks, y, seen, u, series, strict=True):
+            check_shape(rows, len(t), len(columns), "values", name)
+            check_shape(mask, len(t), len(columns), "observed", name)
+            check_values(rows, mask, columns, name)
+            check_shape(driven, len(t), len(input_columns), "inputs", name)
+            check_values(driven, np.ones(driven.shape, bool), input_columns, name, "inputs")
+        length = max(len(t) for t in clocks)
+        known = [np.where(mask, rows, 0.0) for rows, mask in zip(y, seen, strict=True)]
         return cls(
-            times=_stack(times, length, mode="edge"),
-            values=_stack(
-                [np.where(m, y, 0.0) for y, m in zip(values, observed, strict=True)], length
-            ),
-            observed=_stack(observed, length),
-            inputs=_stack(inputs, length, mode="edge"),
-            lengths=np.array([len(series) for series in times]),
-            ids=names,
-            origins=names,
+            times=_stack(clocks, length, mode="edge"),
+            values=_stack(known, length),
+            observed=_stack(seen, length),
+            inputs=_stack(u, length, mode="edge"),
+            lengths=np.array([len(t) for t in clocks]),
+            ids=series,
+            origins=series,
             states=columns,
             input_names=input_columns,
         )
@@ -112,7 +102,7 @@ class Trajectories:
     def __iter__(self) -> Iterator["Trajectories"]:
         return (self.take([index]) for index in range(len(self)))
 
-    def take(self, indices: Sequence[int] | np.ndarray) -> "Trajectories":
+    def take(self, indices: Numbers) -> "Trajectories":
         """The series at these positions, trimmed to the longest of them."""
         indices = np.asarray(indices, int)
         length = int(self.lengths[indices].max(initial=1))
@@ -209,6 +199,11 @@ def _check_count(given: Sequence, count: int, what: str) -> None:
         raise ValueError(
             f"`{what}` holds {len(given)} series but `times` holds {count}. Give one per series."
         )
+
+
+def _numbers(given: Sequence[Numbers], count: int, what: str) -> list[np.ndarray]:
+    _check_count(given, count, what)
+    return [np.asarray(series, float) for series in given]
 
 
 def _column_names(

@@ -18,7 +18,7 @@ from hybridsde.datasets import lorenz
 from hybridsde.fit import Callback, Fitted, Training, train_many
 from hybridsde.forecast import score
 from hybridsde.model import BayesianSDE, HybridSDE
-from hybridsde.objective import AbstractObjective, EmpiricalPACBayes
+from hybridsde.objective import EmpiricalBayes, EmpiricalPACBayes
 from hybridsde.physics import AbstractPhysics, NoPhysics, known_drift
 from hybridsde.simulate import AbstractSolver, EulerMaruyama, simulate
 
@@ -49,7 +49,11 @@ class Preset:
     """Without physics; each row brings its own."""
     training: Training
     solver: AbstractSolver
+    samples: int
+    """S, paths per series and gradient step."""
 
+
+METHODS = {"e-bayes": EmpiricalBayes, "e-pac-bayes": EmpiricalPACBayes}
 
 PRESETS = {
     "paper": Preset(
@@ -59,15 +63,18 @@ PRESETS = {
             noise=1.0,
             standardise=False,
             weights="local",
+            initial_sd=0.1,
             last_layer=1.0,
         ),
         Training(epochs=100, batch_size=2, learning_rate=1e-3, schedule="constant", clip=None),
         EulerMaruyama(),
+        samples=1,
     ),
     "recommended": Preset(
         HybridSDE(states=lorenz.STATES, diffusion=lorenz.DIFFUSION, noise=1.0),
         Training(epochs=500, batch_size=2, learning_rate=5e-3, schedule="cosine"),
         EulerMaruyama(),
+        samples=2,
     ),
 }
 
@@ -143,8 +150,8 @@ def evaluate(
 
 def run_row(
     known: str,
+    method: str,
     preset: Preset,
-    objective: AbstractObjective | None = None,
     *,
     repetitions: int,
     seed: int = 0,
@@ -158,7 +165,7 @@ def run_row(
     fitted = train_many(
         models,
         train,
-        objective or EmpiricalPACBayes(),
+        METHODS[method](samples=preset.samples),
         solver=preset.solver,
         training=preset.training,
         callbacks=callbacks,

@@ -5,11 +5,9 @@ import jax
 import jax.numpy as jnp
 
 from hybridsde._parameters import trainable
-from hybridsde._types import Array, Bool, PRNGKeyArray, PyTree, Scalar
+from hybridsde._types import Array, Bool, Int, PRNGKeyArray, PyTree, Scalar
 from hybridsde.fit.training import Training
 from hybridsde.model import BayesianSDE
-
-Int = Array
 
 
 class FitState(eqx.Module):
@@ -22,12 +20,12 @@ class FitState(eqx.Module):
     best_loss: Scalar
     first_loss: Scalar
     """Monitored loss of the first epoch: the yardstick for an exploding one."""
-    epoch: Int
-    since_best: Int
-    bad_steps: Int
+    epoch: Int[Array, ""]
+    since_best: Int[Array, ""]
+    bad_steps: Int[Array, ""]
     """Consecutive steps whose loss or gradient was not finite, and that were not taken."""
-    stopped: Bool[Array, "..."]
-    diverged: Bool[Array, "..."]
+    stopped: Bool[Array, ""]
+    diverged: Bool[Array, ""]
     key: PRNGKeyArray
 
     @classmethod

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 
 from hybridsde._types import PRNGKeyArray, PyTree

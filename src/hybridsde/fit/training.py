@@ -46,4 +46,6 @@ class Training:
             steps = self.epochs * self.batches(series)
             rate = optax.cosine_decay_schedule(self.learning_rate, steps, alpha=0.01)
         adam = optax.adam(rate)
-        return adam if self.clip is None else optax.chain(optax.clip_by_global_norm(self.clip), adam)
+        return (
+            adam if self.clip is None else optax.chain(optax.clip_by_global_norm(self.clip), adam)
+        )

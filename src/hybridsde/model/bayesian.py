@@ -1,5 +1,6 @@
 """Mean-field Gaussian distributions over the weights of a network."""
 
+import abc
 import math
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from hybridsde._parameters import Fixed
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
-from hybridsde.model.network import ACTIVATIONS, MLP, LocalMLP
+from hybridsde.model.network import ACTIVATIONS, MLP, AbstractNetwork, LocalMLP, ZeroNetwork
 
 
 def gaussian_kl(
@@ -39,21 +40,43 @@ class MeanField(eqx.Module):
         """Standard deviations, in the shape of the network."""
         return jax.tree.map(jnp.exp, self.log_sd)
 
-    def sample(self, *, key: PRNGKeyArray) -> MLP:
-        """One network: θ = μ + σ ∘ ε."""
-        return jax.tree.map(
-            lambda mean, log_sd, epsilon: mean + jnp.exp(log_sd) * epsilon,
-            self.mean,
-            self.log_sd,
-            _normal_like(self.mean, key=key),
-        )
 
-    def local(self) -> LocalMLP:
-        """The network whose weights are redrawn at every call."""
-        return LocalMLP(self.mean, jax.tree.map(lambda log_sd: jnp.exp(2 * log_sd), self.log_sd))
+class AbstractBayesianNetwork(eqx.Module):
+    """A distribution over networks with a prior to be compared with."""
+
+    @abc.abstractmethod
+    def sample(self, *, key: PRNGKeyArray) -> AbstractNetwork:
+        """One network, to be held along a path."""
+
+    @abc.abstractmethod
+    def local(self) -> AbstractNetwork:
+        """The network that redraws itself at every call."""
+
+    @abc.abstractmethod
+    def kl_to_prior(self) -> Scalar:
+        """KL(p_φ(θ) ‖ p_pri(θ)), the weight part of Lemma 1."""
 
 
-class BayesianMLP(eqx.Module):
+class NothingLearned(AbstractBayesianNetwork):
+    """No network at all: physics alone."""
+
+    outputs: int = eqx.field(static=True)
+
+    def sample(self, *, key: PRNGKeyArray) -> ZeroNetwork:
+        """Zero."""
+        del key
+        return ZeroNetwork(self.outputs)
+
+    def local(self) -> ZeroNetwork:
+        """Zero."""
+        return ZeroNetwork(self.outputs)
+
+    def kl_to_prior(self) -> Scalar:
+        """Zero."""
+        return jnp.zeros(())
+
+
+class BayesianMLP(AbstractBayesianNetwork):
     """A network with distribution p_φ(θ) over its weights and a fixed prior p_pri(θ).
 
     φ are the means and log standard deviations (Haussmann et al. 2021, eq. bbsde).
@@ -83,8 +106,19 @@ class BayesianMLP(eqx.Module):
         log_sd = jax.tree.map(lambda leaf: jnp.full_like(leaf, math.log(sd)), mean)
         return cls(MeanField(mean, log_sd), Fixed(prior))
 
+    def sample(self, *, key: PRNGKeyArray) -> MLP:
+        """One network: θ = μ + σ ∘ ε."""
+        q = self.posterior
+        epsilon = _normal_like(q.mean, key=key)
+        return jax.tree.map(lambda m, s, e: m + s * e, q.mean, q.sd(), epsilon)
+
+    def local(self) -> LocalMLP:
+        """The network whose activations are drawn at every call."""
+        variance = jax.tree.map(lambda log_sd: jnp.exp(2 * log_sd), self.posterior.log_sd)
+        return LocalMLP(self.posterior.mean, variance)
+
     def kl_to_prior(self) -> Scalar:
-        """KL(p_φ(θ) ‖ p_pri(θ)), the weight part of Lemma 1."""
+        """KL(p_φ(θ) ‖ p_pri(θ)), summed over weights and biases."""
         parts = jax.tree.map(
             gaussian_kl,
             self.posterior.mean,

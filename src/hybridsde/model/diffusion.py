@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsde._parameters import AbstractParameter, Fixed
-from hybridsde._types import Array, Float, Scalar
+from hybridsde._types import Array, Float, Numbers, Scalar
 
 
 class AbstractDiffusion(eqx.Module):
@@ -47,7 +47,7 @@ class DiagonalDiffusion(AbstractDiffusion):
     def whiten(
         self, t: Scalar, h: Float[Array, " state"], f: Float[Array, " state"]
     ) -> Float[Array, " state"]:
-        """f / σ."""
+        """F / σ."""
         del t, h
         return f / self.sd.value
 
@@ -92,7 +92,7 @@ class FunctionDiffusion(AbstractDiffusion):
         return jnp.linalg.solve(g, f) if g.ndim == 2 else f / g
 
 
-def constant_diffusion(value: float | np.ndarray, states: tuple[str, ...]) -> AbstractDiffusion:
+def constant_diffusion(value: Numbers, states: tuple[str, ...]) -> AbstractDiffusion:
     """A fixed G from a number, one number per state, or a square matrix."""
     g = np.asarray(value, float)
     count = len(states)

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsde._parameters import AbstractParameter, Fixed, Free
-from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
 from hybridsde.data.checks import check_names
-from hybridsde.model.bayesian import BayesianMLP
+from hybridsde.model.bayesian import AbstractBayesianNetwork, BayesianMLP, NothingLearned
 from hybridsde.model.diffusion import (
     AbstractDiffusion,
     DiagonalDiffusion,
@@ -47,7 +47,7 @@ class HybridSDE:
       the roughness of the training data by default.
     - `noise`: standard deviation of a measurement, or a `Positive` to learn it. A twentieth of
       each observation's spread by default.
-    - `hidden`, `activation`: the drift network.
+    - `hidden`, `activation`: the drift network; `hidden=None` learns no drift: physics alone.
     - `weights`: "path" holds a draw of the weights along a path, "local" redraws them at every
       step.
     - `standardise`: whether the network sees standardised numbers (physics never does).
@@ -63,9 +63,9 @@ class HybridSDE:
     gate: float | Mapping[str, float] | str | None = None
     inputs: Sequence[str] = ()
     observed: Sequence[str] | Mapping[str, Mapping[str, float]] | None = None
-    diffusion: float | Sequence | np.ndarray | Callable | AbstractDiffusion | None = None
-    noise: float | Sequence[float] | AbstractParameter | None = None
-    hidden: Sequence[int] = (100, 100)
+    diffusion: Numbers | Callable | AbstractDiffusion | None = None
+    noise: Numbers | AbstractParameter | None = None
+    hidden: Sequence[int] | None = (100, 100)
     activation: str = "softplus"
     weights: str = "path"
     standardise: bool = True
@@ -85,7 +85,7 @@ class HybridSDE:
         for name in ("initial_sd", "prior_sd"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"`{name}` must be positive, but is {getattr(self, name)}.")
-        if any(width < 1 for width in self.hidden):
+        if self.hidden is not None and any(width < 1 for width in self.hidden):
             raise ValueError(f"`hidden` widths must be at least 1, but are {list(self.hidden)}.")
         # Building the pieces checks them, so that a mistake is told here and not during a fit.
         self._known()
@@ -121,17 +121,8 @@ class HybridSDE:
         lift = jnp.asarray(np.linalg.pinv(matrix))
         measured = Scale.of(batch, lift)
         raw = Scale.identity(len(states), len(self.inputs))
-        width = len(states) + len(self.inputs) + (not self.autonomous)
-        network = BayesianMLP.init(
-            (width, *self.hidden, len(states)),
-            self.activation,
-            sd=self.initial_sd,
-            prior_sd=self.prior_sd,
-            last=self.last_layer,
-            key=key,
-        )
         return BayesianSDE(
-            network=network,
+            network=self._network(key=key),
             weights=WEIGHTS[self.weights],
             known=self._known(),
             diffusion=self._diffusion(batch, lift),
@@ -144,6 +135,19 @@ class HybridSDE:
             start=self._start(),
             scale=Fixed(measured if self.standardise else raw),
             autonomous=self.autonomous,
+        )
+
+    def _network(self, *, key: PRNGKeyArray) -> AbstractBayesianNetwork:
+        states = len(self.states)
+        if self.hidden is None:
+            return NothingLearned(states)
+        return BayesianMLP.init(
+            (states + len(self.inputs) + (not self.autonomous), *self.hidden, states),
+            self.activation,
+            sd=self.initial_sd,
+            prior_sd=self.prior_sd,
+            last=self.last_layer,
+            key=key,
         )
 
     def _known(self) -> KnownDrift:

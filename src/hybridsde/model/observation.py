@@ -42,7 +42,7 @@ class GaussianObservation(eqx.Module):
         observed: Bool[Array, "*batch obs"],
         h: Float[Array, "*batch state"],
     ) -> Float[Array, "*batch"]:
-        """ln p(y | h), summed over what was observed."""
+        """Ln p(y | h), summed over what was observed."""
         sd = self.sd.value
         z = (values - self.mean(h)) / sd
         density = -0.5 * z**2 - jnp.log(sd) - 0.5 * jnp.log(2 * jnp.pi)

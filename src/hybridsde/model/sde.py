@@ -1,11 +1,10 @@
 """A Bayesian SDE with all its numbers, and one draw from it."""
 
 import equinox as eqx
-import numpy as np
 
 from hybridsde._parameters import Fixed
-from hybridsde._types import Array, Bool, Float, PRNGKeyArray, PyTree, Scalar
-from hybridsde.model.bayesian import BayesianMLP
+from hybridsde._types import Array, Bool, Float, Numbers, PRNGKeyArray, PyTree, Scalar
+from hybridsde.model.bayesian import AbstractBayesianNetwork
 from hybridsde.model.diffusion import AbstractDiffusion, constant_diffusion
 from hybridsde.model.drift import KnownDrift, LearnedDrift, make_gate
 from hybridsde.model.network import ZeroNetwork
@@ -36,7 +35,7 @@ class SDE(eqx.Module):
 
 def physics_sde(
     physics: AbstractPhysics,
-    diffusion: float | np.ndarray,
+    diffusion: Numbers,
     states: tuple[str, ...],
     inputs: tuple[str, ...] = (),
 ) -> SDE:
@@ -53,7 +52,7 @@ def physics_sde(
 class BayesianSDE(eqx.Module):
     """The hyperparameters φ and everything that is held fixed around them."""
 
-    network: BayesianMLP
+    network: AbstractBayesianNetwork
     weights: AbstractWeights
     known: KnownDrift
     diffusion: AbstractDiffusion

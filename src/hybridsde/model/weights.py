@@ -5,24 +5,24 @@ import abc
 import equinox as eqx
 
 from hybridsde._types import PRNGKeyArray
-from hybridsde.model.bayesian import BayesianMLP
-from hybridsde.model.network import MLP, AbstractNetwork, LocalMLP
+from hybridsde.model.bayesian import AbstractBayesianNetwork
+from hybridsde.model.network import AbstractNetwork
 
 
 class AbstractWeights(eqx.Module):
     """Turns a distribution over weights into a network that can be called."""
 
     @abc.abstractmethod
-    def draw(self, network: BayesianMLP, *, key: PRNGKeyArray) -> AbstractNetwork:
+    def draw(self, network: AbstractBayesianNetwork, *, key: PRNGKeyArray) -> AbstractNetwork:
         """The network of one path."""
 
 
 class HeldWeights(AbstractWeights):
     """One draw of θ, held along the whole path (Algorithm 1)."""
 
-    def draw(self, network: BayesianMLP, *, key: PRNGKeyArray) -> MLP:
+    def draw(self, network: AbstractBayesianNetwork, *, key: PRNGKeyArray) -> AbstractNetwork:
         """θ ~ p_φ(θ)."""
-        return network.posterior.sample(key=key)
+        return network.sample(key=key)
 
 
 class LocalWeights(AbstractWeights):
@@ -32,10 +32,10 @@ class LocalWeights(AbstractWeights):
     epistemic variance of h_T shrinks from s²T² to s²TΔt for a constant drift of spread s.
     """
 
-    def draw(self, network: BayesianMLP, *, key: PRNGKeyArray) -> LocalMLP:
+    def draw(self, network: AbstractBayesianNetwork, *, key: PRNGKeyArray) -> AbstractNetwork:
         """The distribution itself; its calls do the drawing."""
         del key
-        return network.posterior.local()
+        return network.local()
 
 
 WEIGHTS: dict[str, AbstractWeights] = {"path": HeldWeights(), "local": LocalWeights()}

@@ -45,7 +45,7 @@ class AbstractObjective(eqx.Module):
 def log_likelihoods(
     model: BayesianSDE, paths: Paths, batch: Batch
 ) -> Float[Array, "sample series"]:
-    """ln p(Y_n | h^{n,s}) = Σ_k ln p(y_k | h_k), without the first time, which is given."""
+    """Ln p(Y_n | h^{n,s}) = Σ_k ln p(y_k | h_k), without the first time, which is given."""
 
     def of_one_sample(states: Float[Array, "series time state"]) -> Float[Array, " series"]:
         later = slice(1, None)
@@ -58,7 +58,7 @@ def log_likelihoods(
 
 
 def evidence(logs: Float[Array, "sample series"], estimator: Estimator) -> Float[Array, " series"]:
-    """ln p(Y_n) from S sampled paths.
+    """Ln p(Y_n) from S sampled paths.
 
     - log_mean: ln (1/S) Σ_s p(Y_n | h^s)      (eq. marglik-mc), the marginal likelihood itself
     - mean_log: (1/S) Σ_s ln p(Y_n | h^s)      (eq. training_loss), a lower bound by Jensen

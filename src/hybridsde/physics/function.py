@@ -23,9 +23,7 @@ class FunctionPhysics(AbstractPhysics):
         self, t: Scalar, states: Mapping[str, Scalar], inputs: Mapping[str, Scalar]
     ) -> dict[str, Scalar]:
         """Call the function with the quantities that it names."""
-        xi = {name: parameter.value for name, parameter in self.parameters.items()}
-        quantities = {**states, **inputs, "t": t, **xi}
-        return self.function(**{name: quantities[name] for name in self._arguments()})
+        return self._call(t, states, inputs)
 
     def known(self, states: tuple[str, ...], inputs: tuple[str, ...]) -> tuple[str, ...]:
         """The states named by the function's result, after a dry run on shapes alone."""
@@ -48,6 +46,11 @@ class FunctionPhysics(AbstractPhysics):
                     f"{jnp.shape(rate)}."
                 )
         return tuple(name for name in states if name in rates)
+
+    def _call(self, t: Scalar, states: Mapping[str, Scalar], inputs: Mapping[str, Scalar]):
+        xi = {name: parameter.value for name, parameter in self.parameters.items()}
+        quantities = {**states, **inputs, "t": t, **xi}
+        return self.function(**{name: quantities[name] for name in self._arguments()})
 
     def _arguments(self) -> tuple[str, ...]:
         return tuple(inspect.signature(self.function).parameters)
@@ -82,7 +85,7 @@ class FunctionPhysics(AbstractPhysics):
         scalar = jax.ShapeDtypeStruct((), jnp.zeros(()).dtype)
         try:
             return jax.eval_shape(
-                lambda t, h, u: self(t, h, u),
+                self._call,
                 scalar,
                 dict.fromkeys(states, scalar),
                 dict.fromkeys(inputs, scalar),

@@ -1,0 +1,5 @@
+"""`python -m hybridsde`."""
+
+from hybridsde.cli import app
+
+app()

@@ -1,0 +1,120 @@
+"""The embedded example: Lorenz with one equation known, against a black box."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import jax
+import jax.random as jr
+import numpy as np
+import pandas as pd
+
+from hybridsde.data import Batch, Trajectories
+from hybridsde.datasets import lorenz
+from hybridsde.experiments.lorenz import LENGTH, PRESETS, SEQUENCES, evaluate
+from hybridsde.fit import Callback, Training
+from hybridsde.forecast import Forecast
+from hybridsde.model import HybridSDE
+from hybridsde.objective import EmpiricalPACBayes
+from hybridsde.physics import known_drift
+from hybridsde.run import Run, fit
+from hybridsde.simulate import EulerMaruyama
+
+WRONG_KAPPA = 29.0
+"""The parameter given to the hybrid; the truth is 28."""
+DRAWS = 200
+HORIZON = 100
+"""Steps of the pictured forecast, about four times the length of a training sequence."""
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo found."""
+
+    runs: dict[str, Run]
+    scores: pd.DataFrame
+    """One row per forecaster, best possible last."""
+    forecasts: dict[str, Forecast]
+    truth: Trajectories
+
+
+def run_demo(
+    *,
+    seed: int = 0,
+    epochs: int | None = None,
+    callbacks: Callable[[str], tuple[Callback, ...]] = lambda name: (),
+) -> Demo:
+    """Fit both models, forecast, score. `callbacks` gives those of each fit by its name."""
+    path = np.asarray(jax.jit(lambda key: lorenz.observe(key=key))(jr.key(seed)), float)
+    train, test = _halves(path)
+    preset = PRESETS["recommended"]
+    training = preset.training if epochs is None else Training(epochs=epochs)
+    declared = {
+        "black box": preset.model,
+        "hybrid": replace(preset.model, physics=known_drift(lorenz.y_equation, kappa=WRONG_KAPPA)),
+    }
+    runs = {
+        name: fit(
+            model,
+            train,
+            objective=EmpiricalPACBayes(samples=preset.samples),
+            solver=preset.solver,
+            training=training,
+            callbacks=callbacks(name),
+            seed=seed,
+        )
+        for name, model in declared.items()
+    }
+    truth = _recording(path[len(path) // 2 : len(path) // 2 + HORIZON + 1], "test")
+    scores = pd.DataFrame(
+        {
+            "persistence": _persistence(test),
+            **{name: run.score(test, draws=DRAWS).loc["overall"] for name, run in runs.items()},
+            "true equations": _oracle(test, seed),
+        }
+    ).T
+    forecasts = {
+        name: run.forecast(truth.start(), truth.times[0, 1:], draws=DRAWS)
+        for name, run in runs.items()
+    }
+    return Demo(runs, scores, forecasts, truth)
+
+
+def _recording(path: np.ndarray, name: str) -> Trajectories:
+    times = lorenz.INTERVAL * np.arange(len(path))
+    return Trajectories.from_arrays([times], [path], states=lorenz.STATES, ids=[name])
+
+
+def _halves(path: np.ndarray) -> tuple[Trajectories, Trajectories]:
+    """Sequences of the experiment: the first ones of each half."""
+    half = len(path) // 2
+    parts = (_recording(path[:half], "first half"), _recording(path[half:], "second half"))
+    train, test = (part.windows(LENGTH).take(range(SEQUENCES)) for part in parts)
+    return train, test
+
+
+def _persistence(test: Trajectories) -> pd.Series:
+    """Predict that nothing moves."""
+    error = test.values[:, 1:] - test.values[:, :1]
+    mse = float((error**2).mean())
+    return pd.Series({"mse": mse, "rmse": mse**0.5, "crps": float(np.abs(error).mean())})
+
+
+def _oracle(test: Trajectories, seed: int) -> pd.Series:
+    """The true SDE with ten sub-steps per observation: what no forecaster can beat."""
+    batch = Batch.of(test)
+    truth = HybridSDE(
+        states=lorenz.STATES,
+        physics=lorenz.true_physics(),
+        diffusion=lorenz.DIFFUSION,
+        noise=1e-3,
+        hidden=None,
+    ).init(batch, key=jr.key(seed))
+    add_axis = lambda tree: jax.tree.map(lambda leaf: leaf[None], tree)  # noqa: E731
+    scores = evaluate(
+        add_axis(truth),
+        EulerMaruyama(substeps=10),
+        add_axis(batch),
+        DRAWS,
+        jr.split(jr.key(seed), 1),
+    )
+    return pd.Series({name: float(column[0, -1]) for name, column in scores.items()})

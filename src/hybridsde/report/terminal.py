@@ -1,0 +1,64 @@
+"""What a fit and its scores look like in a terminal."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pandas as pd
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from hybridsde.fit import Callback
+from hybridsde.fit import Progress as FitProgress
+
+
+class FitProgressBar:
+    """Hands out callbacks that draw one bar per fit."""
+
+    def __init__(self, bars: Progress):
+        self._bars = bars
+
+    def __call__(self, name: str) -> tuple[Callback, ...]:
+        """The callbacks of the fit called `name`."""
+        task = self._bars.add_task(name, total=None, loss="compiling")
+
+        def report(progress: FitProgress) -> None:
+            loss = f"loss {float(progress.terms['loss'].mean()):.4g}"
+            self._bars.update(task, completed=progress.epoch, total=progress.epochs, loss=loss)
+
+        return (report,)
+
+
+@contextmanager
+def fit_progress(console: Console) -> Iterator[FitProgressBar]:
+    """Bars with rate, loss and the time that is left."""
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("epochs"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[loss]}"),
+    )
+    with Progress(*columns, console=console) as bars:
+        yield FitProgressBar(bars)
+
+
+def score_table(scores: pd.DataFrame, title: str) -> Table:
+    """Scores with three significant digits; a dash where one does not apply."""
+    table = Table(title=title)
+    table.add_column("forecaster")
+    for name in scores.columns:
+        table.add_column(str(name), justify="right")
+    for name, row in scores.iterrows():
+        table.add_row(str(name), *("–" if pd.isna(v) else f"{v:.3g}" for v in row))
+    return table

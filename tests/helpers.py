@@ -1,0 +1,130 @@
+"""Oracles and tolerances shared by the tests.
+
+Statistical tests compare within five standard errors: each fails by chance with probability
+6e-7, the whole suite with less than 1e-4. Seeds are fixed, so a test that passes stays passed.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hybridsde import HybridSDE, Trajectories, known_drift
+from hybridsde._parameters import Fixed, Free
+from hybridsde.data import Batch
+from hybridsde.model import (
+    BayesianMLP,
+    BayesianSDE,
+    DiagonalDiffusion,
+    FirstObservation,
+    GaussianObservation,
+    KnownDrift,
+    MeanField,
+    MLP,
+    Scale,
+)
+from hybridsde.model.drift import make_gate
+from hybridsde.model.network import Linear
+from hybridsde.model.weights import WEIGHTS
+from hybridsde.physics import NoPhysics
+
+STANDARD_ERRORS = 5.0
+
+
+def assert_mean_close(draws, expected, standard_errors: float = STANDARD_ERRORS) -> None:
+    """The mean of independent draws is the expected one, within standard errors."""
+    draws = np.asarray(draws, float)
+    error = draws.std(0, ddof=1) / np.sqrt(len(draws))
+    gap = np.abs(draws.mean(0) - np.asarray(expected))
+    assert (gap <= standard_errors * error).all(), f"off by {gap / error} standard errors"
+
+
+def assert_variance_close(draws, expected, standard_errors: float = STANDARD_ERRORS) -> None:
+    """The variance of independent draws is the expected one, within standard errors."""
+    draws = np.asarray(draws, float)
+    squares = (draws - draws.mean(0)) ** 2
+    assert_mean_close(squares, expected, standard_errors)
+
+
+def tree_allclose(left, right, *, rtol: float = 1e-5, atol: float = 1e-6) -> bool:
+    """Whether two trees have one structure and close arrays."""
+    if jax.tree.structure(left) != jax.tree.structure(right):
+        return False
+    pairs = zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
+    return all(
+        np.allclose(a, b, rtol=rtol, atol=atol) if eqx.is_inexact_array(a) else bool(np.all(a == b))
+        for a, b in pairs
+    )
+
+
+def strong_order(steps, errors) -> float:
+    """Slope of ln error against ln step."""
+    return float(np.polyfit(np.log(steps), np.log(errors), 1)[0])
+
+
+def linear_model(
+    weight,
+    bias=None,
+    *,
+    weight_sd: float = 1e-12,
+    bias_sd: float = 1e-12,
+    diffusion=1.0,
+    noise=1.0,
+    physics=None,
+    weights: str = "path",
+) -> BayesianSDE:
+    """An SDE whose learned drift is affine with known weights: f(h) = h W + b, in raw units."""
+    weight = jnp.atleast_2d(jnp.asarray(weight, float))
+    size = len(weight)
+    bias = jnp.zeros(size) if bias is None else jnp.asarray(bias, float)
+    states = tuple("xyzuvw"[:size])
+    physics = NoPhysics() if physics is None else physics
+    mean = MLP((Linear(weight, bias),), jnp.tanh)
+    log_sd = MLP(
+        (Linear(jnp.full_like(weight, np.log(weight_sd)), jnp.full_like(bias, np.log(bias_sd))),),
+        jnp.tanh,
+    )
+    zero = jax.tree.map(jnp.zeros_like, mean)
+    return BayesianSDE(
+        network=BayesianMLP(MeanField(mean, log_sd), Fixed(MeanField(zero, zero))),
+        weights=WEIGHTS[weights],
+        known=KnownDrift(physics, make_gate(None, states, physics.known(states, ())), states, ()),
+        diffusion=DiagonalDiffusion(Fixed(jnp.asarray(diffusion, float))),
+        observation=GaussianObservation(
+            Fixed(jnp.eye(size)), Fixed(jnp.asarray(noise, float)), states, True
+        ),
+        start=FirstObservation(Free(jnp.zeros(size)), Fixed(jnp.zeros(()))),
+        scale=Fixed(Scale.identity(size, 0)),
+        autonomous=True,
+    )
+
+
+def regular_batch(steps: int, horizon: float, start=(1.0,), series: int = 1) -> Batch:
+    """Series on a regular grid whose values all equal their start."""
+    times = np.linspace(0.0, horizon, steps + 1)
+    values = np.tile(np.asarray(start, float), (steps + 1, 1))
+    states = tuple("xyzuvw"[: values.shape[1]])
+    return Batch.of(Trajectories.from_arrays([times] * series, [values] * series, states=states))
+
+
+def wiggles(series: int = 6, steps: int = 12, seed: int = 0) -> Trajectories:
+    """Small noisy oscillations in two states, for tests of plumbing."""
+    rng = np.random.default_rng(seed)
+    t = 0.1 * np.arange(steps)
+    phases = rng.uniform(0, 2 * np.pi, series)
+    values = [np.stack([np.sin(2 * t + p), np.cos(2 * t + p)], 1) for p in phases]
+    noisy = [v + 0.05 * rng.normal(size=v.shape) for v in values]
+    return Trajectories.from_arrays([t] * series, noisy, states=["x", "y"])
+
+
+def tiny_model(**settings) -> HybridSDE:
+    """A small hybrid for `wiggles`: the first equation is known."""
+    choices = {
+        "states": ["x", "y"],
+        "physics": known_drift(lambda y, k: {"x": k * y}, k=2.0),
+        "diffusion": 0.2,
+        "noise": 0.1,
+        "hidden": (8,),
+        **settings,
+    }
+    return HybridSDE(**choices)
