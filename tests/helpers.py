@@ -13,6 +13,7 @@ from hybridsde import HybridSDE, Trajectories, known_drift
 from hybridsde._parameters import Fixed, Free
 from hybridsde.data import Batch
 from hybridsde.model import (
+    MLP,
     BayesianMLP,
     BayesianSDE,
     DiagonalDiffusion,
@@ -20,7 +21,6 @@ from hybridsde.model import (
     GaussianObservation,
     KnownDrift,
     MeanField,
-    MLP,
     Scale,
 )
 from hybridsde.model.drift import make_gate
@@ -117,11 +117,15 @@ def wiggles(series: int = 6, steps: int = 12, seed: int = 0) -> Trajectories:
     return Trajectories.from_arrays([t] * series, noisy, states=["x", "y"])
 
 
+def first_equation(y, k):
+    return {"x": k * y}
+
+
 def tiny_model(**settings) -> HybridSDE:
     """A small hybrid for `wiggles`: the first equation is known."""
     choices = {
         "states": ["x", "y"],
-        "physics": known_drift(lambda y, k: {"x": k * y}, k=2.0),
+        "physics": known_drift(first_equation, k=2.0),
         "diffusion": 0.2,
         "noise": 0.1,
         "hidden": (8,),

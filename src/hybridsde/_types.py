@@ -16,11 +16,14 @@ Layers of a network use `in`, `out` and `width`.
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
 
 Scalar = Float[Array, ""]
+
+Keys = Key[Array, " seed"]
+"""One random key per repetition."""
 
 Numbers = float | int | Sequence | np.ndarray | Array
 """What a user may write for a number, a list of them, or an array."""
 
-__all__ = ["Array", "Bool", "Float", "Int", "Numbers", "PRNGKeyArray", "PyTree", "Scalar"]
+__all__ = ["Array", "Bool", "Float", "Int", "Keys", "Numbers", "PRNGKeyArray", "PyTree", "Scalar"]

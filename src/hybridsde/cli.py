@@ -16,12 +16,13 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
+def _version(asked: bool) -> bool:
     if asked:
         import hybridsde
 
         typer.echo(hybridsde.__version__)
         raise typer.Exit
+    return asked
 
 
 @app.callback()
@@ -74,7 +75,9 @@ def demo(
     )
     figure.savefig(out / "forecast.png", dpi=150)
     columns = ["mse", "rmse", "crps", "coverage90", "width90"]
-    console.print(score_table(result.scores[columns], "23 steps ahead, 20 test sequences"))
+    console.print(
+        score_table(result.scores.reindex(columns=columns), "23 steps ahead, 20 test sequences")
+    )
     console.print(
         f"Wrote {out / 'scores.csv'} and {out / 'forecast.png'} "
         f"in {time.monotonic() - began:.0f} s."

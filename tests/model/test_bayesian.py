@@ -2,8 +2,8 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from helpers import assert_mean_close, assert_variance_close, tree_allclose
 
+from helpers import assert_mean_close, assert_variance_close, tree_allclose
 from hybridsde import gaussian_kl
 from hybridsde.model import BayesianMLP
 from hybridsde.model.weights import HeldWeights, LocalWeights

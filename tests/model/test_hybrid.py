@@ -2,8 +2,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import tiny_model, wiggles
 
+from helpers import tiny_model, wiggles
 from hybridsde import HybridSDE, Positive, Trajectories, known_drift
 from hybridsde.data import Batch
 from hybridsde.model import LearnedDrift, Scale
@@ -84,7 +84,7 @@ def test_rate_leaves_out_the_noise(getkey):
 def test_guessed_diffusion_is_right_without_observation_noise(getkey):
     dt, steps = 0.01, 20_000
     noise = 0.5 * jnp.sqrt(dt) * jax.random.normal(getkey(), (steps,))
-    path = jnp.cumsum(noise + dt * jnp.sin(jnp.arange(steps) * dt))
+    path = jnp.cumsum(noise + dt * jnp.sin(dt * jnp.arange(steps, dtype=float)))
     data = Trajectories.from_arrays([dt * np.arange(steps)], [path[:, None]], states=["x"])
     model = HybridSDE(states=["x"]).init(Batch.of(data), key=getkey())
     np.testing.assert_allclose(model.diffusion.sd.value, 0.5, rtol=0.02)

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from helpers import assert_mean_close, assert_variance_close
 
+from helpers import assert_mean_close, assert_variance_close
 from hybridsde import Bounded, Fixed, Free, Positive, trainable
 from hybridsde.model import FirstObservation, GaussianObservation, Scale
 from hybridsde.model.diffusion import constant_diffusion, function_diffusion

@@ -41,7 +41,7 @@ def run_demo(
     *,
     seed: int = 0,
     epochs: int | None = None,
-    callbacks: Callable[[str], tuple[Callback, ...]] = lambda name: (),
+    callbacks: Callable[[str], tuple[Callback, ...]] | None = None,
 ) -> Demo:
     """Fit both models, forecast, score. `callbacks` gives those of each fit by its name."""
     path = np.asarray(jax.jit(lambda key: lorenz.observe(key=key))(jr.key(seed)), float)
@@ -59,19 +59,15 @@ def run_demo(
             objective=EmpiricalPACBayes(samples=preset.samples),
             solver=preset.solver,
             training=training,
-            callbacks=callbacks(name),
+            callbacks=() if callbacks is None else callbacks(name),
             seed=seed,
         )
         for name, model in declared.items()
     }
     truth = _recording(path[len(path) // 2 : len(path) // 2 + HORIZON + 1], "test")
-    scores = pd.DataFrame(
-        {
-            "persistence": _persistence(test),
-            **{name: run.score(test, draws=DRAWS).loc["overall"] for name, run in runs.items()},
-            "true equations": _oracle(test, seed),
-        }
-    ).T
+    learned = {name: run.score(test, draws=DRAWS).loc["overall"] for name, run in runs.items()}
+    rows = {"persistence": _persistence(test), **learned, "true equations": _oracle(test, seed)}
+    scores = pd.DataFrame(rows).T.reindex(columns=learned["hybrid"].index)
     forecasts = {
         name: run.forecast(truth.start(), truth.times[0, 1:], draws=DRAWS)
         for name, run in runs.items()
@@ -109,11 +105,11 @@ def _oracle(test: Trajectories, seed: int) -> pd.Series:
         noise=1e-3,
         hidden=None,
     ).init(batch, key=jr.key(seed))
-    add_axis = lambda tree: jax.tree.map(lambda leaf: leaf[None], tree)  # noqa: E731
+    one_truth, one_batch = jax.tree.map(lambda leaf: leaf[None], (truth, batch))
     scores = evaluate(
-        add_axis(truth),
+        one_truth,
         EulerMaruyama(substeps=10),
-        add_axis(batch),
+        one_batch,
         DRAWS,
         jr.split(jr.key(seed), 1),
     )

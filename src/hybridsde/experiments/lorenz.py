@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde._types import Array, Float, Keys, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.datasets import lorenz
 from hybridsde.fit import Callback, Fitted, Training, train_many
@@ -113,7 +113,7 @@ def physics_of(known: str, *, key: PRNGKeyArray) -> AbstractPhysics:
 
 
 @eqx.filter_jit
-def _prepare(keys: PRNGKeyArray, known: str, preset: Preset):
+def _prepare(keys: Keys, known: str, preset: Preset):
     """Data sets and untrained models of all repetitions."""
 
     def one(key: PRNGKeyArray):
@@ -128,7 +128,7 @@ def _prepare(keys: PRNGKeyArray, known: str, preset: Preset):
 
 @eqx.filter_jit
 def evaluate(
-    models: BayesianSDE, solver: AbstractSolver, test: Batch, draws: int, keys: PRNGKeyArray
+    models: BayesianSDE, solver: AbstractSolver, test: Batch, draws: int, keys: Keys
 ) -> dict[str, Float[Array, "seed column"]]:
     """Scores of every repetition on its test sequences."""
 

@@ -86,8 +86,8 @@ def _judge(state: FitState, carry, terms: Terms, training: Training, validated: 
     since_best = jnp.where(better, 0, state.since_best + 1)
     exploded = terms.loss - first > EXPLODED * (1 + jnp.abs(first))
     diverged = exploded | (bad_steps >= training.bad_steps)
-    patient = training.patience is None or not validated
-    waited = False if patient else since_best >= training.patience
+    patience = training.patience if validated else None
+    waited = False if patience is None else since_best >= patience
     return FitState(
         parameters=parameters,
         optimiser=optimiser,

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsde._types import PRNGKeyArray, PyTree
+from hybridsde._types import Keys, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
 from hybridsde.fit.epoch import Problem, run_epoch
 from hybridsde.fit.state import FitState
@@ -75,7 +75,7 @@ def train_many(
     validation: Batch | None = None,
     callbacks: Iterable[Callback] = (),
     chunk: int = 50,
-    keys: PRNGKeyArray,
+    keys: Keys,
 ) -> Fitted:
     """Fit a model per key as one program, `chunk` of them at a time to bound memory.
 

@@ -1,7 +1,6 @@
 """How to train: length, batches, learning rate, and when to give up."""
 
 from dataclasses import dataclass
-from typing import Literal
 
 import optax
 
@@ -21,7 +20,7 @@ class Training:
     epochs: int = 500
     batch_size: int = 2
     learning_rate: float = 5e-3
-    schedule: Literal["cosine", "constant"] = "cosine"
+    schedule: str = "cosine"
     clip: float | None = 10.0
     patience: int | None = None
     bad_steps: int = 10

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsde._parameters import AbstractParameter, Fixed, Free
-from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
+from hybridsde._types import Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
 from hybridsde.data.checks import check_names
 from hybridsde.model.bayesian import AbstractBayesianNetwork, BayesianMLP, NothingLearned
@@ -93,7 +93,7 @@ class HybridSDE:
         if self.noise is not None and not isinstance(self.noise, AbstractParameter):
             check_noise(np.asarray(self.noise, float), names)
         if self.diffusion is not None:
-            self._diffusion(None, None)
+            self._diffusion()
 
     def check(self, data: Trajectories) -> None:
         """A `ValueError` unless the recordings have the columns that the model observes."""
@@ -125,7 +125,9 @@ class HybridSDE:
             network=self._network(key=key),
             weights=WEIGHTS[self.weights],
             known=self._known(),
-            diffusion=self._diffusion(batch, lift),
+            diffusion=DiagonalDiffusion(Fixed(rough_diffusion(batch, lift)))
+            if self.diffusion is None
+            else self._diffusion(),
             observation=GaussianObservation(
                 Fixed(jnp.asarray(matrix)),
                 self._noise(batch),
@@ -155,15 +157,13 @@ class HybridSDE:
         known = self.physics.known(states, inputs)
         return KnownDrift(self.physics, make_gate(self.gate, states, known), states, inputs)
 
-    def _diffusion(self, batch: Batch | None, lift: Float[Array, "state obs"] | None):
+    def _diffusion(self) -> AbstractDiffusion:
+        """G as declared."""
         states = tuple(self.states)
         if isinstance(self.diffusion, AbstractDiffusion):
             return self.diffusion
         if callable(self.diffusion):
             return function_diffusion(self.diffusion, states)
-        if self.diffusion is None:
-            assert batch is not None and lift is not None
-            return DiagonalDiffusion(Fixed(rough_diffusion(batch, lift)))
         return constant_diffusion(np.asarray(self.diffusion, float), states)
 
     def _noise(self, batch: Batch) -> AbstractParameter:

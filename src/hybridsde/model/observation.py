@@ -28,13 +28,18 @@ class GaussianObservation(eqx.Module):
         """C h."""
         return h @ self.matrix.value.T
 
-    def explain(
-        self, gap: Float[Array, " obs"], observed: Bool[Array, " obs"]
-    ) -> Float[Array, " state"]:
-        """The smallest change of state that closes a gap: A⁺ gap, A the observed rows of C."""
+    def split_state(
+        self, observed: Bool[Array, " obs"]
+    ) -> tuple[Float[Array, "state obs"], Float[Array, "state state"]]:
+        """A⁺ and I − A⁺A, where A holds the observed rows of C.
+
+        The first carries observations back to states, the second keeps what they leave open. It
+        is exactly zero where nothing is left open, so that no rounding error reaches a gradient.
+        """
         rows = jnp.where(observed[:, None], self.matrix.value, 0.0)
         inverse = rows.T if self.orthonormal else jnp.linalg.pinv(rows)
-        return inverse @ jnp.where(observed, gap, 0.0)
+        remainder = jnp.eye(rows.shape[1]) - inverse @ rows
+        return inverse, jnp.where(jnp.abs(remainder) < 1e-5, 0.0, remainder)
 
     def log_prob(
         self,

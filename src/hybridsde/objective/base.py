@@ -1,7 +1,7 @@
 """What every training objective is: a loss with named terms."""
 
 import abc
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from hybridsde.data import Batch
 from hybridsde.model import BayesianSDE
 from hybridsde.simulate import AbstractSolver, Paths
 
-Estimator = Literal["mean_log", "log_mean"]
+ESTIMATORS = ("mean_log", "log_mean")
 
 
 class Terms(NamedTuple):
@@ -57,7 +57,7 @@ def log_likelihoods(
     return jax.vmap(of_one_sample)(paths.states)
 
 
-def evidence(logs: Float[Array, "sample series"], estimator: Estimator) -> Float[Array, " series"]:
+def evidence(logs: Float[Array, "sample series"], estimator: str) -> Float[Array, " series"]:
     """Ln p(Y_n) from S sampled paths.
 
     - log_mean: ln (1/S) Σ_s p(Y_n | h^s)      (eq. marglik-mc), the marginal likelihood itself
@@ -72,5 +72,5 @@ def check_settings(samples: int, estimator: str) -> None:
     """Settings that both Empirical Bayes and Empirical PAC-Bayes share."""
     if samples < 1:
         raise ValueError(f"`samples` must be at least 1, but is {samples}.")
-    if estimator not in ("mean_log", "log_mean"):
+    if estimator not in ESTIMATORS:
         raise ValueError(f"`estimator` must be mean_log or log_mean, but is {estimator!r}.")

@@ -8,7 +8,6 @@ from hybridsde.data import Batch
 from hybridsde.model import BayesianSDE
 from hybridsde.objective.base import (
     AbstractObjective,
-    Estimator,
     Terms,
     check_settings,
     evidence,
@@ -25,7 +24,7 @@ class EmpiricalBayes(AbstractObjective):
     """
 
     samples: int = eqx.field(static=True, default=2)
-    estimator: Estimator = eqx.field(static=True, default="mean_log")
+    estimator: str = eqx.field(static=True, default="mean_log")
 
     def __check_init__(self):
         check_settings(self.samples, self.estimator)

@@ -1,7 +1,5 @@
 """Empirical PAC-Bayes: Empirical Bayes with the complexity term of a generalisation bound."""
 
-from typing import Literal
-
 import equinox as eqx
 
 from hybridsde._types import PRNGKeyArray
@@ -9,7 +7,6 @@ from hybridsde.data import Batch
 from hybridsde.model import BayesianSDE
 from hybridsde.objective.base import (
     AbstractObjective,
-    Estimator,
     Terms,
     check_settings,
     evidence,
@@ -33,8 +30,8 @@ class EmpiricalPACBayes(AbstractObjective):
 
     samples: int = eqx.field(static=True, default=2)
     delta: float = eqx.field(static=True, default=0.05)
-    path_kl: Literal["sum", "mean"] = eqx.field(static=True, default="sum")
-    estimator: Estimator = eqx.field(static=True, default="mean_log")
+    path_kl: str = eqx.field(static=True, default="sum")
+    estimator: str = eqx.field(static=True, default="mean_log")
 
     def __check_init__(self):
         check_settings(self.samples, self.estimator)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from hybridsde._parameters import AbstractParameter, Fixed
-from hybridsde._types import Scalar
+from hybridsde._types import Numbers, Scalar
 from hybridsde.physics.base import AbstractPhysics
 
 
@@ -98,7 +98,7 @@ class FunctionPhysics(AbstractPhysics):
             ) from None
 
 
-def known_drift(function: Callable, **parameters: float | AbstractParameter) -> FunctionPhysics:
+def known_drift(function: Callable, **parameters: Numbers | AbstractParameter) -> FunctionPhysics:
     """Known physics from a Python function; name its parameters, and it returns named rates.
 
         def height(x, y, z, rho):

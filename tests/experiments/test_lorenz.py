@@ -1,0 +1,84 @@
+"""The Lorenz experiment on a small budget, and the demo."""
+
+from dataclasses import replace
+
+import jax
+import jax.random as jr
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from hybridsde.cli import app
+from hybridsde.datasets import lorenz
+from hybridsde.experiments.lorenz import METHODS, PRESETS, physics_of, recording, run_row
+from hybridsde.fit import Training
+
+
+def test_recording_follows_the_protocol(getkey):
+    path = np.asarray(jax.jit(lambda key: lorenz.observe(key=key))(getkey()))
+    assert path.shape == (2000, 3)
+    np.testing.assert_array_equal(path[0], [1, 1, 28])
+    assert np.isfinite(path).all()
+    assert (np.abs(path[:, :2]) < 40).all()
+    train, test = recording(key=jr.key(0))
+    assert train.values.shape == test.values.shape == (20, 24, 3)
+    np.testing.assert_allclose(train.times[-1, -1], 4.79, rtol=1e-5)
+    np.testing.assert_allclose(test.times[0, 0], 10.0, rtol=1e-6)
+
+
+def test_increments_have_the_drift_and_noise_of_the_equations(getkey):
+    """Over one interval of 0.01 from the start: mean drift·Δt to first order, variance Δt."""
+    firsts = jax.jit(jax.vmap(lambda key: lorenz.observe(key=key)[1]))(jr.split(getkey(), 200))
+    moved = np.asarray(firsts) - np.array([1, 1, 28])
+    x, y, z = 1.0, 1.0, 28.0
+    drift = np.array([10 * (y - x), x * (28 - z) - y, x * y - 2.67 * z])
+    assert (np.abs(moved.mean(0) / 0.01 - drift) < 5 * 10 / np.sqrt(200) + 0.1).all()
+    assert (np.abs(moved.var(0) / 0.01 - 1) < 5 * np.sqrt(2 / 200) + 0.1).all()
+
+
+def test_parameters_are_off_by_one_draw_per_repetition(getkey):
+    physics = physics_of("y", key=getkey())
+    assert list(physics.parameters) == ["kappa"]
+    assert physics.known(lorenz.STATES, ()) == ("y",)
+    assert physics_of("all", key=getkey()).known(lorenz.STATES, ()) == lorenz.STATES
+    draws = jax.vmap(lambda key: physics_of("all", key=key).parameters["zeta"].value)(
+        jr.split(getkey(), 4000)
+    )
+    assert abs(float(draws.mean()) - 10) < 5 / np.sqrt(4000)
+    assert abs(float(draws.std()) - 1) < 5 / np.sqrt(8000)
+
+
+@pytest.mark.parametrize("method", list(METHODS))
+def test_a_known_equation_helps(method):
+    """Standardised, a tenth of the budget, two repetitions: already far below persistence."""
+    recommended = PRESETS["recommended"]
+    preset = replace(recommended, training=replace(recommended.training, epochs=50))
+    scores, fitted = run_row("y", method, preset, repetitions=2)
+    assert scores["mse"].shape == (2, 4)
+    assert (scores["mse"][:, -1] < 5).all()
+    assert not fitted.diverged.any()
+
+
+def test_demo_writes_what_it_says(tmp_path):
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--epochs", "20"])
+    assert result.exit_code == 0, result.output
+    assert "true equations" in result.output
+    table = (tmp_path / "scores.csv").read_text().splitlines()
+    assert table[0].startswith("forecaster,mse,rmse,crps")
+    assert [row.split(",")[0] for row in table[1:]] == [
+        "persistence",
+        "black box",
+        "hybrid",
+        "true equations",
+    ]
+    assert (tmp_path / "forecast.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_presets_are_the_papers_and_ours():
+    paper = PRESETS["paper"]
+    assert not paper.model.standardise
+    assert paper.model.weights == "local"
+    assert paper.training == Training(
+        epochs=100, batch_size=2, learning_rate=1e-3, schedule="constant", clip=None
+    )
+    assert PRESETS["recommended"].model.standardise

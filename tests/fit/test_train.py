@@ -1,0 +1,233 @@
+"""Training: one compilation, repeatable, mapped over seeds, guarded."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from helpers import tiny_model, tree_allclose, wiggles
+from hybridsde import (
+    AbstractObjective,
+    EmpiricalBayes,
+    EmpiricalPACBayes,
+    FitDiverged,
+    Training,
+    train,
+    train_many,
+)
+from hybridsde.data import Batch
+
+SHORT = Training(epochs=4, batch_size=2, learning_rate=1e-2)
+
+
+class Counting(AbstractObjective):
+    """An objective that counts how often it is traced."""
+
+    count: list = eqx.field(static=True)
+
+    def __call__(self, model, solver, batch, total, *, key):
+        self.count.append(1)
+        return EmpiricalPACBayes()(model, solver, batch, total, key=key)
+
+
+class Exploding(AbstractObjective):
+    """Finite losses at first, then none."""
+
+    def __call__(self, model, solver, batch, total, *, key):
+        terms = EmpiricalBayes()(model, solver, batch, total, key=key)
+        moved = jnp.abs(model.network.posterior.log_sd.layers[0].bias - jnp.log(0.01)).max()
+        return terms._replace(loss=jnp.where(moved > 0.025, jnp.nan, terms.loss))
+
+
+def untrained(key, data=None, **settings):
+    batch = Batch.of(wiggles() if data is None else data)
+    return tiny_model(**settings).init(batch, key=key), batch
+
+
+def test_training_lowers_the_loss(getkey):
+    model, batch = untrained(getkey())
+    training = Training(epochs=60, batch_size=3, learning_rate=1e-2)
+    fitted = train(model, batch, EmpiricalPACBayes(), training=training, key=getkey())
+    loss = fitted.history["loss"]
+    assert loss[-10:].mean() < 0.5 * loss[:3].mean()
+    assert set(fitted.history) == {
+        "loss",
+        "log_likelihood",
+        "path_kl",
+        "weight_kl",
+        "complexity",
+    }
+    assert not fitted.diverged
+    assert fitted.epochs == 60
+
+
+def test_the_same_key_gives_the_same_numbers(getkey):
+    model, batch = untrained(getkey())
+    key = getkey()
+    one, two = (train(model, batch, EmpiricalBayes(), training=SHORT, key=key) for _ in range(2))
+    assert tree_allclose(one.model, two.model, rtol=0, atol=0)
+
+
+def test_one_compilation_per_fit_and_none_for_the_next(getkey):
+    model, batch = untrained(getkey())
+    objective = Counting([])
+    seen = []
+    look = [lambda progress: seen.append(len(objective.count))]
+    train(model, batch, objective, training=SHORT, callbacks=look, key=getkey())
+    assert len(seen) == SHORT.epochs
+    assert seen[0] == seen[-1] > 0
+    other, _ = untrained(getkey())
+    train(other, batch, objective, training=SHORT, key=getkey())
+    assert len(objective.count) == seen[0]
+
+
+def test_mapped_repetitions_equal_one_by_one(getkey):
+    """Different weights, data and physical parameters in one program, in chunks."""
+    count = 5
+    keys = jr.split(getkey(), count)
+    datas = [wiggles(seed=i) for i in range(count)]
+    singles = [untrained(key, data) for key, data in zip(keys, datas, strict=True)]
+    for i, (model, _) in enumerate(singles):
+        k = model.known.physics.parameters["k"].frozen
+        singles[i] = (
+            eqx.tree_at(lambda m: m.known.physics.parameters["k"].frozen, model, k + 0.1 * i),
+            singles[i][1],
+        )
+    models, batches = (
+        jax.tree.map(lambda *leaves: jnp.stack(leaves), *(pair[j] for pair in singles))
+        for j in (0, 1)
+    )
+    many = train_many(models, batches, EmpiricalPACBayes(), training=SHORT, chunk=2, keys=keys)
+    assert many.history["loss"].shape == (SHORT.epochs, count)
+    for i, (model, batch) in enumerate(singles):
+        one = train(model, batch, EmpiricalPACBayes(), training=SHORT, key=keys[i])
+        mapped = jax.tree.map(lambda leaf, i=i: leaf[i], many.model)
+        assert tree_allclose(mapped, one.model, rtol=1e-3, atol=1e-4)
+        np.testing.assert_allclose(many.history["loss"][:, i], one.history["loss"], rtol=1e-3)
+
+
+def test_validation_keeps_the_best_epoch_and_stops_early(getkey):
+    """A learning rate that overshoots: the best epoch is not the last."""
+    model, batch = untrained(getkey())
+    held_out = Batch.of(wiggles(seed=9))
+    training = Training(
+        epochs=60, batch_size=2, learning_rate=0.3, schedule="constant", clip=None, patience=5
+    )
+    fitted = train(
+        model, batch, EmpiricalBayes(), training=training, validation=held_out, key=getkey()
+    )
+    loss = fitted.history["loss"]
+    best = int(np.argmin(loss))
+    assert len(loss) < 60
+    assert len(loss) == best + 1 + training.patience
+    replay = Training(
+        epochs=best + 1, batch_size=2, learning_rate=0.3, schedule="constant", clip=None
+    )
+    assert replay.epochs < len(loss)
+
+
+def test_without_validation_the_last_epoch_is_kept(getkey):
+    model, batch = untrained(getkey())
+    key = getkey()
+    long, short = (
+        train(
+            model,
+            batch,
+            EmpiricalBayes(),
+            training=Training(epochs=n, batch_size=2, schedule="constant"),
+            key=key,
+        )
+        for n in (3, 2)
+    )
+    np.testing.assert_allclose(long.history["loss"][:2], short.history["loss"], rtol=1e-5)
+    assert not tree_allclose(long.model, short.model)
+
+
+def test_best_state_is_the_state_of_the_best_epoch(getkey):
+    """Replaying the fit up to its best epoch gives the restored weights."""
+    model, batch = untrained(getkey())
+    held_out = Batch.of(wiggles(seed=9))
+    key = getkey()
+
+    def run(epochs):
+        training = Training(
+            epochs=epochs, batch_size=2, learning_rate=0.3, schedule="constant", clip=None
+        )
+        return train(
+            model, batch, EmpiricalBayes(), training=training, validation=held_out, key=key
+        )
+
+    whole = run(12)
+    best = int(np.argmin(whole.history["loss"]))
+    assert tree_allclose(whole.model, run(best + 1).model)
+
+
+def test_a_diverging_fit_stops_keeps_a_good_state_and_says_what_to_try(getkey):
+    model, batch = untrained(getkey())
+    training = Training(epochs=50, batch_size=2, schedule="constant", bad_steps=3)
+    with pytest.warns(FitDiverged, match="smaller `learning_rate`"):
+        fitted = train(model, batch, Exploding(), training=training, key=getkey())
+    assert fitted.diverged
+    assert fitted.epochs < 50
+    assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(fitted.model))
+    assert not tree_allclose(fitted.model, model)
+
+
+def test_an_exploding_loss_is_noticed_while_it_is_finite(getkey):
+    model, batch = untrained(getkey(), hidden=(8, 8))
+    training = Training(epochs=200, batch_size=2, learning_rate=3.0, schedule="constant", clip=None)
+    with pytest.warns(FitDiverged):
+        fitted = train(model, batch, EmpiricalBayes(), training=training, key=getkey())
+    assert fitted.diverged
+
+
+def test_one_diverging_repetition_leaves_the_others_alone(getkey):
+    pair = [untrained(getkey()) for _ in range(2)]
+    bad = eqx.tree_at(
+        lambda m: m.known.physics.parameters["k"].frozen, pair[0][0], jnp.array(jnp.nan)
+    )
+    models = jax.tree.map(lambda a, b: jnp.stack([a, b]), bad, pair[1][0])
+    batches = jax.tree.map(lambda a: jnp.stack([a, a]), pair[0][1])
+    keys = jr.split(getkey(), 2)
+    with pytest.warns(FitDiverged, match="1 of 2 fits"):
+        many = train_many(
+            models, batches, EmpiricalBayes(), training=Training(epochs=8, bad_steps=2), keys=keys
+        )
+    assert many.diverged.tolist() == [True, False]
+    alone = train(
+        pair[1][0],
+        pair[0][1],
+        EmpiricalBayes(),
+        training=Training(epochs=8, bad_steps=2),
+        key=keys[1],
+    )
+    mapped = jax.tree.map(lambda leaf: leaf[1], many.model)
+    assert tree_allclose(mapped.network, alone.model.network, rtol=1e-3, atol=1e-4)
+
+
+def test_batches_larger_than_the_data_are_the_data(getkey):
+    model, batch = untrained(getkey())
+    assert Training(batch_size=100).batches(6) == 1
+    assert Training(batch_size=4).batches(6) == 2
+    train(
+        model,
+        batch,
+        EmpiricalBayes(),
+        training=Training(epochs=1, batch_size=100),
+        key=getkey(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"epochs": 0}, "`epochs`"),
+        ({"batch_size": 0}, "`batch_size`"),
+        ({"learning_rate": 0.0}, "`learning_rate`"),
+    ],
+)
+def test_bad_training(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Training(**settings)
