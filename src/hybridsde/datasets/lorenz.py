@@ -6,10 +6,13 @@ with ζ = 10, κ = 28, ρ = 2.67 from (1, 1, 28). 200 000 Euler steps of 1e-4, e
 2000 observations 0.01 apart.
 """
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 
 from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde.data import Trajectories
 from hybridsde.model import physics_sde
 from hybridsde.physics import FunctionPhysics, known_drift
 from hybridsde.simulate import EulerMaruyama, Grid, rollout
@@ -56,3 +59,10 @@ def observe(*, key: PRNGKeyArray) -> Float[Array, "time state"]:
     solver = EulerMaruyama(substeps=STEPS_PER_OBSERVATION)
     dw = jnp.sqrt(grid.dt)[:, None] * normal
     return rollout(sde, solver, grid, jnp.array(START), dw, None).states
+
+
+def load(*, seed: int) -> Trajectories:
+    """One recording as a table of times and states."""
+    path = jax.jit(lambda key: observe(key=key))(jr.key(seed))
+    times = INTERVAL * np.arange(OBSERVATIONS)
+    return Trajectories.from_arrays([times], [path], states=STATES, ids=["lorenz"])

@@ -22,8 +22,8 @@ from hybridsde.simulate import EulerMaruyama
 WRONG_KAPPA = 29.0
 """The parameter given to the hybrid; the truth is 28."""
 DRAWS = 200
-HORIZON = 100
-"""Steps of the pictured forecast, about four times the length of a training sequence."""
+HORIZON = 150
+"""Steps of the pictured forecast, some six times the length of a training sequence."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,9 @@ def run_demo(
     callbacks: Callable[[str], tuple[Callback, ...]] | None = None,
 ) -> Demo:
     """Fit both models, forecast, score. `callbacks` gives those of each fit by its name."""
-    path = np.asarray(jax.jit(lambda key: lorenz.observe(key=key))(jr.key(seed)), float)
-    train, test = _halves(path)
+    first, second = lorenz.load(seed=seed).windows(lorenz.OBSERVATIONS // 2)
+    train, test = (half.windows(LENGTH).take(range(SEQUENCES)) for half in (first, second))
+    truth = second.windows(HORIZON + 1).take([0])
     preset = PRESETS["recommended"]
     training = preset.training if epochs is None else Training(epochs=epochs)
     declared = {
@@ -64,7 +65,6 @@ def run_demo(
         )
         for name, model in declared.items()
     }
-    truth = _recording(path[len(path) // 2 : len(path) // 2 + HORIZON + 1], "test")
     learned = {name: run.score(test, draws=DRAWS).loc["overall"] for name, run in runs.items()}
     rows = {"persistence": _persistence(test), **learned, "true equations": _oracle(test, seed)}
     scores = pd.DataFrame(rows).T.reindex(columns=learned["hybrid"].index)
@@ -73,19 +73,6 @@ def run_demo(
         for name, run in runs.items()
     }
     return Demo(runs, scores, forecasts, truth)
-
-
-def _recording(path: np.ndarray, name: str) -> Trajectories:
-    times = lorenz.INTERVAL * np.arange(len(path))
-    return Trajectories.from_arrays([times], [path], states=lorenz.STATES, ids=[name])
-
-
-def _halves(path: np.ndarray) -> tuple[Trajectories, Trajectories]:
-    """Sequences of the experiment: the first ones of each half."""
-    half = len(path) // 2
-    parts = (_recording(path[:half], "first half"), _recording(path[half:], "second half"))
-    train, test = (part.windows(LENGTH).take(range(SEQUENCES)) for part in parts)
-    return train, test
 
 
 def _persistence(test: Trajectories) -> pd.Series:

@@ -71,7 +71,7 @@ PRESETS = {
         samples=1,
     ),
     "recommended": Preset(
-        HybridSDE(states=lorenz.STATES, diffusion=lorenz.DIFFUSION, noise=1.0),
+        HybridSDE(states=lorenz.STATES, diffusion=lorenz.DIFFUSION, noise=0.4),
         Training(epochs=500, batch_size=2, learning_rate=5e-3, schedule="cosine"),
         EulerMaruyama(),
         samples=2,

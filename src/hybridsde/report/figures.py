@@ -59,10 +59,8 @@ def compare_forecasts(
                 axes.set_xlabel("time")
         grid[row, 0].set_ylabel(who, fontweight="bold")
         grid[row, -1].legend(fontsize=7, frameon=False, loc="upper right")
-    for column, name in enumerate(names):
-        low, high = _limits(truth.values[0, seen[:, column], column])
-        grid[0, column].set_ylim(low, high)
-        del name
+    for column in range(len(names)):
+        grid[0, column].set_ylim(*_limits(truth.values[0, seen[:, column], column]))
     if trained is not None:
         grid[0, 0].annotate(
             "length of a\ntraining sequence",
@@ -78,7 +76,7 @@ def compare_forecasts(
     return figure
 
 
-def _limits(values, margin: float = 0.6) -> tuple[float, float]:
+def _limits(values, margin: float = 0.35) -> tuple[float, float]:
     """An axis that keeps the truth in the middle when a fan runs wide."""
     spread = values.max() - values.min()
     return float(values.min() - margin * spread), float(values.max() + margin * spread)
