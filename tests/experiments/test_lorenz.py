@@ -64,7 +64,7 @@ def test_demo_writes_what_it_says(tmp_path):
     assert result.exit_code == 0, result.output
     assert "true equations" in result.output
     table = (tmp_path / "scores.csv").read_text().splitlines()
-    assert table[0].startswith("forecaster,mse,rmse,crps")
+    assert table[0] == "forecaster,mse,rmse,nll,nll_gaussian,crps,coverage90,width90"
     assert [row.split(",")[0] for row in table[1:]] == [
         "persistence",
         "black box",
