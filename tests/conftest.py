@@ -1,4 +1,5 @@
 import itertools
+import os
 
 import jax
 import jax.random as jr
@@ -6,6 +7,9 @@ import matplotlib as mpl
 import pytest
 
 mpl.use("agg")
+
+# Compilation takes most of the time here; what is computed does not change.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 OWN = {"data", "physics", "model", "simulate", "objective", "forecast"}
 """Folders whose tests run no code of optax, which relies on implicit promotion."""

@@ -2,11 +2,13 @@
 
     dh = (f_θ(h,t) + γ ∘ r_ξ(h,t)) dt + G(h,t) dW,   θ ~ p_φ(θ),   y_k ~ p(y | h_k)
 
-This page is the public API. Folders of the package are named by what they hold; `hybridsde.fit`
-here is the function, and its folder is reached by `from hybridsde.fit.train import …`.
+This page is the public API. Folders of the package are named by what they hold. One name stands
+for two things: `hybridsde.fit` is the function; its folder is reached by
+`from hybridsde.fit.train import …`.
 """
 
 from hybridsde import datasets as datasets
+from hybridsde._parameters import AbstractParameter as AbstractParameter
 from hybridsde._parameters import Bounded as Bounded
 from hybridsde._parameters import Fixed as Fixed
 from hybridsde._parameters import Free as Free
@@ -25,7 +27,11 @@ from hybridsde.forecast import crps as crps
 from hybridsde.forecast import gaussian_nll as gaussian_nll
 from hybridsde.forecast import mixture_nll as mixture_nll
 from hybridsde.model import SDE as SDE
+from hybridsde.model import AbstractDiffusion as AbstractDiffusion
+from hybridsde.model import AbstractStart as AbstractStart
 from hybridsde.model import BayesianSDE as BayesianSDE
+from hybridsde.model import DiagonalDiffusion as DiagonalDiffusion
+from hybridsde.model import FirstObservation as FirstObservation
 from hybridsde.model import HybridSDE as HybridSDE
 from hybridsde.model import gaussian_kl as gaussian_kl
 from hybridsde.objective import AbstractObjective as AbstractObjective
@@ -40,6 +46,5 @@ from hybridsde.run import Run as Run
 from hybridsde.run import fit as fit
 from hybridsde.simulate import AbstractSolver as AbstractSolver
 from hybridsde.simulate import EulerMaruyama as EulerMaruyama
-from hybridsde.simulate import simulate as simulate
 
 __version__ = "0.1.0"

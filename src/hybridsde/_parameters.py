@@ -9,8 +9,13 @@ import abc
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from hybridsde._types import Array, Float, PyTree
+from hybridsde._types import Array, Float, Numbers, PyTree
+
+
+def _array(value: Numbers) -> Array:
+    return jnp.asarray(value, float)
 
 
 class AbstractParameter(eqx.Module):
@@ -36,7 +41,7 @@ class Fixed(AbstractParameter):
 class Free(AbstractParameter):
     """A learned number without constraint."""
 
-    raw: Float[Array, "*shape"]
+    raw: Float[Array, "*shape"] = eqx.field(converter=_array)
 
     @property
     def value(self) -> Float[Array, "*shape"]:
@@ -47,13 +52,16 @@ class Free(AbstractParameter):
 class Positive(AbstractParameter):
     """A learned number above a floor: value = floor + exp(raw)."""
 
-    raw: Float[Array, "*shape"]
+    raw: Float[Array, "*shape"] = eqx.field(converter=_array)
     floor: float = eqx.field(static=True, default=0.0)
 
     @classmethod
-    def of(cls, value: Float[Array, "*shape"], floor: float = 0.0) -> "Positive":
+    def of(cls, value: Numbers, floor: float = 0.0) -> "Positive":
         """Start at `value`, which must lie above `floor`."""
-        return cls(jnp.log(value - floor), floor)
+        number = np.asarray(value, float)
+        if not (np.isfinite(number) & (number > floor)).all():
+            raise ValueError(f"`value` must lie above the floor {floor:g}, but is {value}.")
+        return cls(np.log(number - floor), floor)
 
     @property
     def value(self) -> Float[Array, "*shape"]:
@@ -64,14 +72,17 @@ class Positive(AbstractParameter):
 class Bounded(AbstractParameter):
     """A learned number inside an interval: value = low + (high − low)·σ(raw)."""
 
-    raw: Float[Array, "*shape"]
+    raw: Float[Array, "*shape"] = eqx.field(converter=_array)
     low: float = eqx.field(static=True, default=0.0)
     high: float = eqx.field(static=True, default=1.0)
 
     @classmethod
-    def of(cls, value: Float[Array, "*shape"], low: float = 0.0, high: float = 1.0) -> "Bounded":
+    def of(cls, value: Numbers, low: float = 0.0, high: float = 1.0) -> "Bounded":
         """Start at `value`, which must lie strictly between the ends."""
-        return cls(jax.scipy.special.logit((value - low) / (high - low)), low, high)
+        number = np.asarray(value, float)
+        if not ((low < number) & (number < high)).all():
+            raise ValueError(f"`value` must lie between {low:g} and {high:g}, but is {value}.")
+        return cls(np.log((number - low) / (high - number)), low, high)
 
     @property
     def value(self) -> Float[Array, "*shape"]:

@@ -47,10 +47,24 @@ def test_windows_hold_what_the_series_held():
     assert cut.origins == ("0", "0", "0", "1", "1")
 
 
-def test_start_is_the_first_rows():
+def test_start_is_the_first_row():
     data = ragged()
     assert data.start().times.shape == (3, 1)
-    np.testing.assert_array_equal(data.start(2).values, data.values[:, :2])
+    np.testing.assert_array_equal(data.start().values, data.values[:, :1])
+
+
+def test_take_by_position_or_truth_value():
+    data = ragged()
+    assert data.take([2, 0]).ids == ("2", "0")
+    assert data.take(np.array([True, False, True])).ids == ("0", "2")
+    assert data.take(1).ids == ("1",)
+    assert data.take([-1]).ids == ("2",)
+
+
+@pytest.mark.parametrize("indices", [[], [3], [-4], [0.5], [[0, 1]], [True]])
+def test_bad_positions(indices):
+    with pytest.raises(ValueError, match="`indices` must be positions"):
+        ragged().take(indices)
 
 
 def test_iterating_gives_single_series():
@@ -88,7 +102,13 @@ def nan_at(row, column):
         ([[0, 1, 1]], [Y], {}, "series '0' does not after index 1 .*Merge rows"),
         ([T, [0, np.nan, 1]], [Y, Y], {}, "`times` of series '1' is nan at index 1"),
         ([T], [nan_at(2, 1)], {}, "`values` of series '0' is nan in 'x1' at index 2"),
-        ([T], [Y / 0 if False else np.full((3, 2), np.inf)], {}, "is inf in 'x0' at index 0"),
+        ([T], [np.full((3, 2), np.inf)], {}, "is inf in 'x0' at index 0"),
+        ([T], [Y], {"states": ["x", "t"]}, "'t', which stands for the time"),
+        ([T], [Y], {"states": ["x", "lambda"]}, "'lambda', which cannot stand in an equation"),
+        ([T], [Y], {"states": "xy"}, "must be a list of names, but is the text 'xy'"),
+        ([T], [[["a", "b"]] * 3], {}, "`values` of series '0' is not an array of numbers"),
+        ([T], [[[1.0], [1.0, 2.0]]], {}, "`values` of series '0' is not an array of numbers"),
+        (list(T), list(Y), {}, "Give a list with one array per series"),
         ([[]], [np.zeros((0, 2))], {}, "Series '0' is empty"),
         ([[1.0]], [np.zeros((1, 2))], {"ids": ["a"]}, "Series 'a' has one point"),
         ([T], [np.zeros((2, 2))], {}, r"must have shape \(3, 2\).*has shape \(2, 2\)"),
@@ -105,7 +125,7 @@ def nan_at(row, column):
 )
 def test_bad_recordings_are_named(times, values, kwargs, message):
     with pytest.raises(ValueError, match=message):
-        Trajectories.from_arrays([np.asarray(t, float) for t in times], values, **kwargs)
+        Trajectories.from_arrays(times, values, **kwargs)
 
 
 def test_nan_under_the_mask_is_fine():

@@ -25,12 +25,15 @@ def test_functions_and_tests_of_every_equation_exist(row):
 
 
 def test_every_cited_equation_is_mapped():
-    """Docstrings cite labels as `eq. label`; each stands in the table, and nothing else does."""
+    """Docstrings cite `eq. label`, lemmas, theorems and algorithms; each stands in the table."""
     sources = "\n".join(path.read_text() for path in (ROOT / "src").rglob("*.py"))
-    cited = set(re.findall(r"eq\. ([a-z][\w-]*)", sources, re.IGNORECASE))
     cells = " ".join(row[0] for row in ROWS)
+    cited = set(re.findall(r"eq\. ([a-z][\w-]*)", sources, re.IGNORECASE))
     mapped = set(re.findall(r"eq:([\w-]+)", cells))
     assert cited <= mapped, f"not in docs/equations.md: {cited - mapped}"
+    results = set(re.findall(r"(?:Lemma|Theorem|Algorithm) \d", sources))
+    assert results
+    assert all(result in cells for result in results)
 
 
 def test_notation_labels_are_the_papers():

@@ -5,12 +5,11 @@ from dataclasses import replace
 import jax
 import jax.random as jr
 import numpy as np
-import pytest
 from typer.testing import CliRunner
 
 from hybridsde.cli import app
 from hybridsde.datasets import lorenz
-from hybridsde.experiments.lorenz import METHODS, PRESETS, physics_of, recording, run_row
+from hybridsde.experiments.lorenz import PRESETS, physics_of, recording, run_row
 from hybridsde.fit import Training
 
 
@@ -48,15 +47,17 @@ def test_parameters_are_off_by_one_draw_per_repetition(getkey):
     assert abs(float(draws.std()) - 1) < 5 / np.sqrt(8000)
 
 
-@pytest.mark.parametrize("method", list(METHODS))
-def test_a_known_equation_helps(method):
-    """Standardised, a tenth of the budget, two repetitions: already far below persistence."""
+def test_a_known_equation_helps():
+    """A tenth of the budget, two repetitions: the hybrid is ahead, both of persistence (50)."""
     recommended = PRESETS["recommended"]
     preset = replace(recommended, training=replace(recommended.training, epochs=50))
-    scores, fitted = run_row("y", method, preset, repetitions=2)
-    assert scores["mse"].shape == (2, 4)
-    assert (scores["mse"][:, -1] < 5).all()
-    assert not fitted.diverged.any()
+    error = {}
+    for known in ("none", "y"):
+        scores, fitted = run_row(known, "e-pac-bayes", preset, repetitions=2)
+        assert scores["mse"].shape == (2, 4)
+        assert not fitted.diverged.any()
+        error[known] = float(scores["mse"][:, -1].mean())
+    assert error["y"] < error["none"] < 10
 
 
 def test_demo_writes_what_it_says(tmp_path):

@@ -12,6 +12,7 @@ from hybridsde import (
     AbstractObjective,
     EmpiricalBayes,
     EmpiricalPACBayes,
+    EulerMaruyama,
     FitDiverged,
     Training,
     train,
@@ -118,14 +119,9 @@ def test_validation_keeps_the_best_epoch_and_stops_early(getkey):
     fitted = train(
         model, batch, EmpiricalBayes(), training=training, validation=held_out, key=getkey()
     )
-    loss = fitted.history["loss"]
-    best = int(np.argmin(loss))
+    loss = fitted.history["validation_loss"]
     assert len(loss) < 60
-    assert len(loss) == best + 1 + training.patience
-    replay = Training(
-        epochs=best + 1, batch_size=2, learning_rate=0.3, schedule="constant", clip=None
-    )
-    assert replay.epochs < len(loss)
+    assert len(loss) == int(np.argmin(loss)) + 1 + training.patience
 
 
 def test_without_validation_the_last_epoch_is_kept(getkey):
@@ -160,8 +156,22 @@ def test_best_state_is_the_state_of_the_best_epoch(getkey):
         )
 
     whole = run(12)
-    best = int(np.argmin(whole.history["loss"]))
+    best = int(np.argmin(whole.history["validation_loss"]))
+    assert best < 11
     assert tree_allclose(whole.model, run(best + 1).model)
+
+
+def test_validation_draws_are_the_same_in_every_epoch(getkey):
+    """A model that does not move has one validation loss, not a new one per epoch."""
+    model, batch = untrained(getkey())
+    training = Training(epochs=3, learning_rate=1e-12, schedule="constant")
+    held_out = Batch.of(wiggles(seed=9))
+    fitted = train(
+        model, batch, EmpiricalBayes(), training=training, validation=held_out, key=getkey()
+    )
+    np.testing.assert_allclose(np.ptp(fitted.history["validation_loss"]), 0, atol=1e-3)
+    loss, mll = fitted.history["loss"], fitted.history["log_likelihood"]
+    np.testing.assert_allclose(loss, -mll, rtol=1e-6)
 
 
 def test_a_diverging_fit_stops_keeps_a_good_state_and_says_what_to_try(getkey):
@@ -173,6 +183,27 @@ def test_a_diverging_fit_stops_keeps_a_good_state_and_says_what_to_try(getkey):
     assert fitted.epochs < 50
     assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(fitted.model))
     assert not tree_allclose(fitted.model, model)
+    kept = Exploding()(fitted.model, EulerMaruyama(), batch, 6, key=getkey())
+    assert jnp.isfinite(kept.loss)
+
+
+def test_a_first_step_into_nonsense_is_taken_back(getkey):
+    """One huge step per epoch: the state that entered it is the good one."""
+    model, batch = untrained(getkey())
+    training = Training(epochs=20, batch_size=6, learning_rate=30.0, schedule="constant", clip=None)
+    with pytest.warns(FitDiverged):
+        fitted = train(model, batch, EmpiricalBayes(), training=training, key=getkey())
+    terms = EmpiricalBayes()(fitted.model, EulerMaruyama(), batch, 6, key=getkey())
+    assert jnp.isfinite(terms.loss)
+    assert tree_allclose(fitted.model, model)
+
+
+def test_a_fit_without_any_finite_loss_says_so(getkey):
+    model, batch = untrained(getkey())
+    lost = eqx.tree_at(lambda m: m.known.physics.parameters["k"].frozen, model, jnp.array(jnp.nan))
+    with pytest.warns(FitDiverged):
+        fitted = train(lost, batch, EmpiricalBayes(), training=Training(epochs=2), key=getkey())
+    assert fitted.diverged
 
 
 def test_an_exploding_loss_is_noticed_while_it_is_finite(getkey):
@@ -226,6 +257,9 @@ def test_batches_larger_than_the_data_are_the_data(getkey):
         ({"epochs": 0}, "`epochs`"),
         ({"batch_size": 0}, "`batch_size`"),
         ({"learning_rate": 0.0}, "`learning_rate`"),
+        ({"clip": -1.0}, "`clip`"),
+        ({"patience": 0}, "`patience`"),
+        ({"schedule": "linear"}, "`schedule`"),
     ],
 )
 def test_bad_training(settings, message):

@@ -4,14 +4,16 @@ import pytest
 
 from helpers import linear_model, regular_batch
 from hybridsde import EulerMaruyama, Forecast
-from hybridsde.forecast import label, predict
+from hybridsde.forecast import label, paths, predict
 
 
-def nested(model, key, draws, paths, steps=50) -> Forecast:
+def nested(model, key, draws, per_weight, steps=50) -> Forecast:
     batch = regular_batch(steps, 1.0, start=(0.0,))
-    states = predict(model, EulerMaruyama(), batch, draws=draws, paths_per_weight=paths, key=key)
-    array = label(states, np.asarray(batch.times, float), ("0",), ("x",), "state")
-    return Forecast(array, array.rename(state="obs"), paths)
+    states = predict(
+        model, EulerMaruyama(), batch, draws=draws, paths_per_weight=per_weight, key=key
+    )
+    array = label(states, np.asarray(batch.times, float), np.zeros(1), ("0",), ("x",), "state")
+    return Forecast(array, array.rename(state="obs"), per_weight)
 
 
 @pytest.mark.parametrize(("weights", "epistemic"), [("path", 0.2**2), ("local", 0.2**2 / 50)])
@@ -21,21 +23,20 @@ def test_variance_is_split_by_the_law_of_total_variance(weights, epistemic, getk
     Tolerances are five standard errors: a sample variance of n normals has relative error
     √(2/n), and the between-group variance carries the aleatoric part over M besides.
     """
-    g, draws, paths = 0.1, 40_000, 4
+    g, draws, per_weight = 0.1, 40_000, 4
     model = linear_model(0.0, [0.0], bias_sd=0.2, diffusion=g, weights=weights)
-    split = nested(model, getkey(), draws, paths).variance().isel(time=-1, trajectory=0, state=0)
-    groups = draws // paths
+    split = (
+        nested(model, getkey(), draws, per_weight).variance().isel(time=-1, trajectory=0, state=0)
+    )
+    groups = draws // per_weight
     assert abs(float(split.aleatoric) - g**2) < 5 * g**2 * np.sqrt(2 / (draws - groups))
-    between = epistemic + g**2 / paths
+    between = epistemic + g**2 / per_weight
     assert abs(float(split.epistemic) - epistemic) < 5 * between * np.sqrt(2 / groups)
     np.testing.assert_allclose(split.total, split.aleatoric + split.epistemic)
 
 
 def test_chunks_of_draws_are_independent_and_complete(getkey, monkeypatch):
-    from hybridsde.forecast import predict as function
-
-    module = __import__("sys").modules[function.__module__]
-    monkeypatch.setattr(module, "STEPS_AT_ONCE", 100)
+    monkeypatch.setattr(paths, "STEPS_AT_ONCE", 100)
     states = nested(linear_model(0.0, diffusion=1.0), getkey(), 40, 2, steps=10).states
     ends = states.isel(time=-1).values.ravel()
     assert len(ends) == 40
@@ -53,17 +54,19 @@ def test_labels_and_summaries(getkey):
 def test_time_axis_of_trajectories_with_their_own_clocks():
     draws = np.zeros((2, 2, 3, 1))
     clocks = np.array([[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]])
-    shifted = label(draws, clocks, ("a", "b"), ("x",), "state")
-    np.testing.assert_array_equal(shifted.time, [0, 1, 2])
+    starts = np.array([-1.0, 9.0])
+    shifted = label(draws, clocks, starts, ("a", "b"), ("x",), "state")
+    np.testing.assert_array_equal(shifted.time, [1, 2, 3])
     np.testing.assert_array_equal(shifted.sel(trajectory="b").clock, clocks[1])
-    irregular = label(draws, clocks**2, ("a", "b"), ("x",), "state")
+    irregular = label(draws, clocks**2, starts, ("a", "b"), ("x",), "state")
     np.testing.assert_array_equal(irregular.time, [0, 1, 2])
     np.testing.assert_array_equal(irregular.sel(trajectory="a").clock, [0, 1, 4])
 
 
 def test_splitting_needs_several_paths_per_weight(getkey):
-    with pytest.raises(ValueError, match="`paths_per_weight` of at least 2"):
-        nested(linear_model(0.0), getkey(), 10, 1).variance()
+    for draws, count in ((10, 1), (4, 4)):
+        with pytest.raises(ValueError, match="`paths_per_weight` of at least 2"):
+            nested(linear_model(0.0), getkey(), draws, count).variance()
 
 
 def test_jitted_equals_not_jitted(getkey):

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from helpers import assert_mean_close
-from hybridsde.forecast import crps, gaussian_nll, mixture_nll, score
+from hybridsde.forecast import SCORES, crps, gaussian_nll, mixture_nll, score
 from hybridsde.forecast.scores import interval
 
 
@@ -49,8 +49,8 @@ def test_mixture_nll_against_scipy(getkey):
 
 def test_interval_covers_what_it_says(getkey):
     draw_key, value_key = jax.random.split(getkey())
-    draws = jax.random.normal(draw_key, (2000, 20_000))
-    values = jax.random.normal(value_key, (20_000,))
+    draws = jax.random.normal(draw_key, (1000, 5000))
+    values = jax.random.normal(value_key, (5000,))
     low, high = interval(draws)
     covered = ((low <= values) & (values <= high)).astype(float)
     assert_mean_close(covered, 0.9)
@@ -72,4 +72,4 @@ def test_score_leaves_out_what_is_missing(getkey):
     np.testing.assert_allclose(table["mse"][1], errors[..., 1][seen[..., 1]].mean(), rtol=1e-5)
     np.testing.assert_allclose(table["mse"][2], errors[seen].mean(), rtol=1e-5)
     np.testing.assert_allclose(table["rmse"], np.sqrt(table["mse"]), rtol=1e-6)
-    assert set(table) == {"mse", "rmse", "nll", "nll_gaussian", "crps", "coverage90", "width90"}
+    assert set(table) == set(SCORES)

@@ -1,10 +1,11 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from helpers import tiny_model, wiggles
-from hybridsde import HybridSDE, Positive, Trajectories, known_drift
+from hybridsde import Free, HybridSDE, Positive, Trajectories, known_drift
 from hybridsde.data import Batch
 from hybridsde.model import LearnedDrift, Scale
 from hybridsde.model.network import ZeroNetwork
@@ -27,8 +28,16 @@ DECAY = known_drift(lambda x: {"x": -x})
         ({"noise": [1.0, 1.0, 1.0]}, "`noise` must be a number or 2 numbers"),
         ({"activation": "step"}, "`activation` must be one of softplus"),
         ({"weights": "global"}, "`weights` must be one of path, local"),
-        ({"hidden": (10, 0)}, "`hidden` widths"),
-        ({"initial_sd": 0.0}, "`initial_sd` must be positive"),
+        ({"hidden": (10, 0)}, "`hidden` must be a whole number of at least 1"),
+        ({"initial_sd": 0.0}, "`initial_sd` must be a positive number"),
+        ({"states": "xy"}, "must be a list of names"),
+        ({"observed": ["x", "x"]}, "names 'x' twice"),
+        ({"observed": {"sum": {"x": 0.0}}}, "none may be missing"),
+        ({"gate": 0.5}, "gives no equation for it, only for none"),
+        ({"noise": Positive.of([0.1, 0.1])}, "bounded below when it is learned"),
+        ({"noise": Free(0.1)}, "bounded below when it is learned"),
+        ({"noise": Positive.of([0.1] * 3, floor=0.01)}, "number or 2 numbers"),
+        ({"diffusion": Positive.of([0.1] * 3)}, "must hold 2 numbers"),
     ],
 )
 def test_bad_declarations(settings, message):
@@ -54,7 +63,8 @@ def test_a_column_that_is_never_observed():
     seen = np.array([[True, False]] * 3)
     data = Trajectories.from_arrays([t], [y], states=XY, observed=[seen])
     with pytest.raises(ValueError, match="'y' is never observed"):
-        tiny_model().check(data)
+        tiny_model().check_training(data)
+    tiny_model().check(data)
 
 
 def test_network_sees_standardised_numbers_and_physics_raw_ones(getkey):
@@ -67,6 +77,47 @@ def test_network_sees_standardised_numbers_and_physics_raw_ones(getkey):
     h = jnp.asarray(data.values[0, 3])
     np.testing.assert_allclose(one.states(h), two.states(100 + 7 * h), atol=1e-4)
     np.testing.assert_allclose(two.rate, 7 * one.rate, rtol=1e-3)
+    physics = known_drift(lambda x: {"x": x})
+    model = tiny_model(physics=physics).init(Batch.of(moved), key=getkey())
+    raw = jnp.asarray(moved.values[0, 0])
+    assert model.known(jnp.zeros(()), raw, jnp.zeros(0))[0] == raw[0]
+
+
+def test_padding_does_not_move_the_scales():
+    t = np.linspace(0, 5, 101)
+    u = np.sin(t)[:, None]
+    long = Trajectories.from_arrays([t], [np.cos(t)[:, None]], states=["x"], inputs=[u])
+    both = Trajectories.from_arrays(
+        [t, t[:3]], [np.cos(t)[:, None], np.ones((3, 1))], states=["x"], inputs=[u, u[:3]]
+    )
+    one, two = (Scale.of(Batch.of(d), jnp.eye(1)) for d in (long, both))
+    np.testing.assert_allclose(one.input_mean, two.input_mean, atol=0.02)
+    np.testing.assert_allclose(one.time_sd, two.time_sd, rtol=0.03)
+
+
+def test_sensors_that_take_turns_have_the_units_of_sensors_that_do_not():
+    t = np.linspace(0, 10, 401)
+    values = 1e4 * np.stack([np.sin(2 * t), np.cos(2 * t)], 1)
+    turns = np.stack([np.arange(401) % 2 == 0, np.arange(401) % 2 == 1], 1)
+    whole = Trajectories.from_arrays([t], [values], states=XY)
+    halved = Trajectories.from_arrays([t], [values], states=XY, observed=[turns])
+    one, two = (Scale.of(Batch.of(d), jnp.eye(2)) for d in (whole, halved))
+    np.testing.assert_allclose(one.rate, two.rate, rtol=0.02)
+    np.testing.assert_allclose(one.rate, 2e4 / np.sqrt(2), rtol=0.05)
+
+
+def test_a_hidden_state_has_units_of_its_own(getkey):
+    data = wiggles()
+    big = Trajectories.from_arrays(
+        list(data.times), [1e4 * series for series in data.values], states=XY
+    )
+    models = [
+        HybridSDE(states=["x", "y", "z"], observed=XY).init(Batch.of(d), key=getkey())
+        for d in (data, big)
+    ]
+    small, large = (model.diffusion.sd.value for model in models)
+    np.testing.assert_allclose(small[2], large[2], rtol=1e-3)
+    np.testing.assert_allclose(1e4 * small[:2], large[:2], rtol=1e-3)
 
 
 def test_rate_leaves_out_the_noise(getkey):
@@ -131,3 +182,5 @@ def test_learned_noise_stays_above_its_floor(getkey):
     noise = Positive.of(jnp.full(2, 0.2), floor=0.05)
     model = tiny_model(noise=noise).init(Batch.of(wiggles()), key=getkey())
     np.testing.assert_allclose(model.observation.sd.value, 0.2, rtol=1e-5)
+    sunk = eqx.tree_at(lambda m: m.observation.sd.raw, model, jnp.full(2, -80.0))
+    np.testing.assert_allclose(sunk.observation.sd.value, 0.05, rtol=1e-5)

@@ -20,6 +20,21 @@ def test_parameters_keep_their_constraints():
     assert jnp.isclose(Bounded.of(jnp.array(2.0), 1.0, 4.0).value, 2.0)
     assert Positive(jnp.array(-50.0), floor=0.1).value >= 0.1
     assert 1.0 <= Bounded(jnp.array(-50.0), 1.0, 4.0).value <= 4.0
+    assert trainable(Free(1.0)).raw is True
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Positive.of(-1.0),
+        lambda: Positive.of([1.0, 0.1], floor=0.1),
+        lambda: Positive.of(np.nan),
+        lambda: Bounded.of(5.0, 1.0, 4.0),
+    ],
+)
+def test_parameters_must_start_inside(make):
+    with pytest.raises(ValueError, match="`value` must lie"):
+        make()
 
 
 def test_trainable_leaves_out_what_is_fixed():
@@ -92,6 +107,9 @@ def test_bad_diffusion_function(function, message):
 def test_gate_defaults_to_one_where_known():
     np.testing.assert_array_equal(make_gate(None, STATES, ("y",)).value, [0.0, 1.0])
     np.testing.assert_array_equal(make_gate({"y": 0.25}, STATES, ("y",)).value, [0.0, 0.25])
+    np.testing.assert_array_equal(make_gate([0, 0.25], STATES, ("y",)).value, [0.0, 0.25])
+    quarter = np.asarray(0.25, np.float32)
+    np.testing.assert_array_equal(make_gate(quarter, STATES, ("y",)).value, [0.0, 0.25])
     learned = make_gate("learn", STATES, ("y",))
     np.testing.assert_allclose(learned.value, [0.0, 0.5])
     assert trainable(learned).strength.raw is True
@@ -105,6 +123,8 @@ def test_gate_defaults_to_one_where_known():
         ({"x": 1.0}, "gives no equation for it, only for y"),
         ({"w": 1.0}, "names 'w', but the states are x, y"),
         ("Learn", "numbers or 'learn'"),
+        ([1.0], "must hold 2 numbers"),
+        (3.0, r"must lie in \[0, 1\], but is 3"),
     ],
 )
 def test_bad_gate(given, message):

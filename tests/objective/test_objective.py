@@ -18,12 +18,12 @@ from hybridsde import (
     Trajectories,
     complexity,
     known_drift,
-    simulate,
     trainable,
 )
 from hybridsde.data import Batch
 from hybridsde.model import BayesianSDE, DiagonalDiffusion
 from hybridsde.objective import evidence, log_likelihoods
+from hybridsde.simulate import simulate
 
 OBJECTIVES = [
     EmpiricalBayes(estimator="mean_log"),
@@ -110,8 +110,8 @@ def test_pac_bayes_is_algorithm_1(path_kl, getkey):
     data = Trajectories.from_arrays([t] * 4, [np.zeros((9, 1))] * 4, states=["x"])
     objective = EmpiricalPACBayes(samples=3, delta=delta, path_kl=path_kl)
     terms = objective(model, EulerMaruyama(), Batch.of(data), total, key=getkey())
-    path = c**2 * 2 / (2 * g**2) * (total if path_kl == "sum" else 1)
-    np.testing.assert_allclose(terms.path_kl, path, rtol=1e-5)
+    np.testing.assert_allclose(terms.path_kl, c**2 * 2 / (2 * g**2), rtol=1e-5)
+    path = float(terms.path_kl) * (total if path_kl == "sum" else 1)
     np.testing.assert_allclose(terms.weight_kl, model.network.kl_to_prior(), rtol=1e-6)
     price = math.sqrt(
         (path + float(terms.weight_kl) + math.log(4 * math.sqrt(total) / delta)) / (2 * total)
@@ -213,8 +213,9 @@ def test_fixed_parts_have_no_gradient_at_all(getkey):
         (lambda: EmpiricalBayes(estimator="median"), "`estimator`"),
         (lambda: EmpiricalPACBayes(delta=0.0), "`delta`"),
         (lambda: EmpiricalPACBayes(path_kl="max"), "`path_kl`"),
+        (lambda: EmpiricalPACBayes(samples=-1), "`samples` must be a whole number of at least 1"),
     ],
 )
 def test_bad_settings(make, message):
-    with pytest.raises(Exception, match=message):
+    with pytest.raises(ValueError, match=message):
         make()

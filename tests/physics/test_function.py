@@ -31,6 +31,16 @@ def test_a_parameter_may_be_learned():
     assert jnp.isclose(physics(jnp.zeros(()), h, {})["z"], -1.0)
 
 
+def test_defaults_need_not_be_given():
+    physics = known_drift(lambda x, k=2.0: {"x": -k * x})
+    assert physics.known(("x",), ()) == ("x",)
+    assert physics(jnp.zeros(()), {"x": jnp.array(3.0)}, {})["x"] == -6.0
+
+
+def forgets(x):
+    return {"x": x * missing}  # type: ignore
+
+
 def branches(x):
     return {"x": -x if x > 0 else x}
 
@@ -45,6 +55,8 @@ def branches(x):
         (known_drift(lambda x: x), "must return a dictionary"),
         (known_drift(lambda x: {"x": jnp.stack([x, x])}), "one number for 'x'"),
         (known_drift(branches), "cannot be compiled: .*jnp.where instead of if"),
+        (known_drift(forgets), "cannot be compiled: NameError: name 'missing'"),
+        (known_drift(lambda x: {"x": None}), "one number for 'x', but returns None"),
         (known_drift(lambda x, t: {"x": x}, t=1.0), "parameter 't'.*Rename"),
     ],
 )

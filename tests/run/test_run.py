@@ -1,5 +1,6 @@
 """The whole way: declare, fit, forecast, score."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -43,6 +44,7 @@ def test_forecast_from_any_start_on_any_grid(run):
     later = test.windows(4).take([1])
     ahead = run.forecast(later.start(), elapsed=np.array([0.0, 0.1]), draws=8)
     np.testing.assert_allclose(ahead.states.clock.values, [[0.4, 0.5]], rtol=1e-6)
+    np.testing.assert_allclose(ahead.states.time.values, [0.0, 0.1], atol=1e-9)
     np.testing.assert_allclose(ahead.states.isel(time=0, draw=0), later.values[:, 0], rtol=1e-5)
 
 
@@ -55,14 +57,13 @@ def test_forecast_from_any_start_on_any_grid(run):
         ({"times": [1.0, 0.5]}, "for '0' entry 1 is 0.5 after 1"),
         ({"elapsed": [1.0, np.nan]}, "`elapsed` must be finite"),
         ({"times": [1.0], "draws": 10, "paths_per_weight": 4}, "multiple of `paths_per_weight`"),
-        ({"times": [1.0], "inputs": np.zeros((1, 1, 1))}, r"`inputs` must have shape \(6, 1, 0\)"),
+        ({"times": [1.0], "inputs": np.zeros((1, 1, 1))}, r"`inputs` must be .*\(6, 1, 0\)"),
+        ({"times": 1.0}, r"one grid for all, or one row .* has shape \(\)"),
+        ({"times": np.ones((2, 3))}, r"each of the 6 trajectories, but has shape \(2, 3\)"),
+        ({"times": [1.0], "draws": 0}, "`draws` must be a whole number"),
     ],
 )
 def test_bad_forecasts(run, arguments, message):
-    arguments = {
-        name: np.asarray(value) if name in ("times", "elapsed") else value
-        for name, value in arguments.items()
-    }
     with pytest.raises(ValueError, match=message):
         run.forecast(wiggles().start(), **arguments)
 
@@ -78,9 +79,12 @@ def test_scores_beat_persistence(run):
 
 def test_score_equals_scoring_a_forecast_by_hand(run):
     test = wiggles(seed=5)
-    draws = run.forecast(test.start(), test.times[:, 1:], draws=40).states.values
-    by_hand = ((draws.mean(0) - test.values[:, 1:]) ** 2).mean()
-    np.testing.assert_allclose(run.score(test, draws=40).loc["overall", "mse"], by_hand, rtol=1e-4)
+    ahead = run.forecast(test.start(), test.times[:, 1:], draws=2000, paths_per_weight=1)
+    by_hand = ((ahead.states.values.mean(0) - test.values[:, 1:]) ** 2).mean()
+    table = run.score(test, draws=2000)
+    np.testing.assert_allclose(table.loc["overall", "mse"], by_hand, rtol=0.05)
+    low, high = ahead.observations.quantile([0.05, 0.95], "draw").values
+    np.testing.assert_allclose(table.loc["overall", "width90"], (high - low).mean(), rtol=0.02)
 
 
 def test_irregular_series_with_gaps_and_inputs_fit():
@@ -109,6 +113,29 @@ def test_irregular_series_with_gaps_and_inputs_fit():
     ahead = run.forecast(data.start(), elapsed=np.array([0.5]), draws=8, inputs=np.zeros((3, 1, 1)))
     assert ahead.states.sizes["state"] == 2
     assert ahead.observations.sizes["obs"] == 1
+
+
+def test_forecast_where_the_first_row_is_not_complete(run):
+    data = wiggles(seed=5)
+    holes = data.observed.copy()
+    holes[:, 0, 1] = False
+    partial = hs.Trajectories.from_arrays(
+        list(data.times), list(data.values), states=data.states, observed=list(holes)
+    )
+    ahead = run.forecast(partial.start(), elapsed=[0.1], draws=8)
+    assert np.isfinite(ahead.states).all()
+
+
+def test_singular_diffusion_functions_are_found_at_the_data():
+    for function in (lambda h, t: 0.0 * h, lambda h, t: jnp.ones((2, 2))):
+        model = tiny_model(diffusion=function)
+        with pytest.raises(ValueError, match="singular at the start of series '0'"):
+            hs.fit(model, wiggles(), training=TRAINING)
+
+
+def test_scores_need_two_draws(run):
+    with pytest.raises(ValueError, match="`draws` must be a whole number of at least 2"):
+        run.score(wiggles(), draws=1)
 
 
 def test_fit_checks_the_data_first():

@@ -15,14 +15,14 @@ from helpers import (
     tiny_model,
     wiggles,
 )
-from hybridsde import EulerMaruyama, Trajectories, known_drift, simulate
+from hybridsde import EulerMaruyama, Trajectories, known_drift
 from hybridsde.data import Batch
 from hybridsde.model import LearnedDrift, Scale
 from hybridsde.model.diffusion import constant_diffusion, function_diffusion
 from hybridsde.model.drift import KnownDrift, make_gate
 from hybridsde.model.network import ZeroNetwork
 from hybridsde.model.sde import SDE
-from hybridsde.simulate import Grid, rollout
+from hybridsde.simulate import Grid, rollout, simulate
 
 OU = known_drift(lambda x, a: {"x": -a * x}, a=1.0)
 """The prior process: rate a = 1. With the learned −b x it becomes rate κ = 1.5."""
@@ -157,6 +157,8 @@ def test_padding_moves_nothing(getkey):
     np.testing.assert_array_equal(
         paths.states[:, 0, 3:], jnp.broadcast_to(paths.states[:, 0, 3:4], (4, 8, 1))
     )
+    moved = np.asarray(paths.states[:, 0, :3, 0])
+    np.testing.assert_allclose(paths.kl[:, 0], (moved**2).sum(1) * 0.1 / (2 * 0.25), rtol=1e-4)
 
 
 def test_scalar_diagonal_and_matrix_give_the_same_paths(getkey):

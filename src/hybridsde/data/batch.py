@@ -12,8 +12,9 @@ from hybridsde.data.trajectories import Trajectories
 class Batch(eqx.Module):
     """Series as device arrays; a batch of them, or, mapped over `series`, a single one.
 
-    Steps Δt are differences of the double-precision times, so single precision loses nothing
-    where times are large and steps are small.
+    Steps Δt are differences of the double-precision times, so they stay exact where times are
+    large and steps are small. The times themselves are in single precision by default: subtract
+    an origin if physics or network depend on a large t.
     """
 
     times: Float[Array, "*series time"]
@@ -21,6 +22,8 @@ class Batch(eqx.Module):
     values: Float[Array, "*series time obs"]
     observed: Bool[Array, "*series time obs"]
     inputs: Float[Array, "*series time input"]
+    recorded: Bool[Array, "*series time"]
+    """False on the rows that only pad a series."""
 
     @classmethod
     def of(cls, data: Trajectories) -> "Batch":
@@ -31,6 +34,7 @@ class Batch(eqx.Module):
             values=jnp.asarray(data.values),
             observed=jnp.asarray(data.observed),
             inputs=jnp.asarray(data.inputs),
+            recorded=jnp.asarray(np.arange(data.times.shape[1]) < data.lengths[:, None]),
         )
 
     def take(self, indices: Array) -> "Batch":

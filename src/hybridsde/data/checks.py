@@ -1,4 +1,7 @@
-"""What recordings must satisfy, each rule with the message that teaches it."""
+"""What input must satisfy, each rule with the message that teaches it."""
+
+import keyword
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -8,7 +11,8 @@ def check_length(times: np.ndarray, name: str) -> None:
     """A series needs a start and something to predict."""
     if times.ndim != 1:
         raise ValueError(
-            f"`times` of series {name!r} must be one-dimensional, but has shape {times.shape}."
+            f"`times` of series {name!r} must be one-dimensional, but has shape {times.shape}. "
+            "Give a list with one array per series, even for a single one."
         )
     if len(times) == 0:
         raise ValueError(f"Series {name!r} is empty. Remove it from `times` and `values`.")
@@ -40,13 +44,12 @@ def check_times(times: Float[np.ndarray, " time"], name: str) -> None:
         )
 
 
-def check_shape(array: np.ndarray, rows: int, columns: int | None, what: str, name: str) -> None:
+def check_shape(array: np.ndarray, rows: int, columns: int, what: str, name: str) -> None:
     """One row per time, one column per name."""
-    wanted = f"({rows}, {'columns' if columns is None else columns})"
-    if array.ndim != 2 or len(array) != rows or columns not in (None, array.shape[1]):
+    if array.shape != (rows, columns):
         raise ValueError(
-            f"`{what}` of series {name!r} must have shape {wanted}: one row per time and one "
-            f"column per name, but has shape {array.shape}."
+            f"`{what}` of series {name!r} must have shape ({rows}, {columns}): one row per time "
+            f"and one column per name, but has shape {array.shape}."
         )
 
 
@@ -72,13 +75,31 @@ def check_values(
         )
 
 
-def check_names(names: tuple[str, ...], what: str) -> None:
+def check_names(names: Sequence[str], what: str) -> None:
     """Names are distinct and can be used in equations."""
+    if isinstance(names, str):
+        raise ValueError(f"`{what}` must be a list of names, but is the text {names!r}.")
     for position, name in enumerate(names):
+        if not isinstance(name, str):
+            raise ValueError(f"`{what}` must hold names, but holds {name!r}.")
         if name in names[:position]:
             raise ValueError(f"`{what}` names {name!r} twice. Names must differ.")
-        if not name.isidentifier():
+        if name == "t":
+            raise ValueError(f"`{what}` has the name 't', which stands for the time. Rename it.")
+        if not name.isidentifier() or keyword.iskeyword(name):
             raise ValueError(
                 f"`{what}` has the name {name!r}, which cannot stand in an equation. "
                 "Use letters, digits and underscores, starting with a letter."
             )
+
+
+def check_whole(value: object, what: str, least: int = 1) -> None:
+    """A setting that counts something."""
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise ValueError(f"`{what}` must be a whole number of at least {least}, but is {value!r}.")
+
+
+def check_positive(value: object, what: str) -> None:
+    """A setting that is a size."""
+    if not isinstance(value, int | float | np.number) or not value > 0:
+        raise ValueError(f"`{what}` must be a positive number, but is {value!r}.")

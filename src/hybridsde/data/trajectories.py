@@ -13,6 +13,7 @@ from hybridsde.data.checks import (
     check_shape,
     check_times,
     check_values,
+    check_whole,
 )
 
 
@@ -20,9 +21,9 @@ from hybridsde.data.checks import (
 class Trajectories:
     """Series on a common rectangle: shorter ones repeat their last time, unobserved.
 
-    A repeated time is a step of length zero, which moves no state, adds no path KL and has no
-    likelihood, so padding needs no special case anywhere. Build one with
-    [`from_arrays`][hybridsde.Trajectories.from_arrays]; the fields are not checked here.
+    A repeated time is a step of length zero: wherever the drift is finite it moves no state, adds
+    no path KL and has no likelihood, so solvers and objectives need no mask. Build one with
+    `from_arrays`; the fields are not checked here.
     """
 
     times: Float[np.ndarray, "series time"]
@@ -55,12 +56,13 @@ class Trajectories:
         - `inputs[i]` has one column per exogenous input u(t).
         """
         series = _identifiers(ids, len(times))
-        clocks = [np.asarray(t, float) for t in times]
+        clocks = _numbers(times, series, "times")
         for t, name in zip(clocks, series, strict=True):
             check_length(t, name)
             check_times(t, name)
-        y = _numbers(values, len(series), "values")
-        u = _numbers(inputs or [np.zeros((len(t), 0)) for t in clocks], len(series), "inputs")
+        nothing = [np.zeros((len(t), 0)) for t in clocks]
+        y = _numbers(values, series, "values")
+        u = _numbers(nothing if inputs is None else inputs, series, "inputs")
         columns = _column_names(states, y, "x")
         input_columns = _column_names(input_names, u, "u")
         check_names(columns + input_columns, "states" if inputs is None else "states, input_names")
@@ -104,8 +106,8 @@ class Trajectories:
 
     def take(self, indices: Numbers) -> "Trajectories":
         """The series at these positions, trimmed to the longest of them."""
-        indices = np.asarray(indices, int)
-        length = int(self.lengths[indices].max(initial=1))
+        indices = self._positions(indices)
+        length = int(self.lengths[indices].max())
         return replace(
             self,
             times=self.times[indices, :length],
@@ -116,6 +118,18 @@ class Trajectories:
             ids=tuple(self.ids[i] for i in indices),
             origins=tuple(self.origins[i] for i in indices),
         )
+
+    def _positions(self, indices: Numbers) -> Int[np.ndarray, " series"]:
+        given = np.atleast_1d(np.asarray(indices))
+        if given.dtype == bool and given.shape == (len(self),):
+            given = np.flatnonzero(given)
+        whole = given.ndim == 1 and given.size > 0 and np.issubdtype(given.dtype, np.integer)
+        if not whole or given.min() < -len(self) or given.max() >= len(self):
+            raise ValueError(
+                f"`indices` must be positions of at least one of the {len(self)} series, or one "
+                f"truth value per series, but is {indices!r}."
+            )
+        return given
 
     def split(self, fraction: float, *, seed: int) -> tuple["Trajectories", "Trajectories"]:
         """Two disjoint parts, by recording: windows of one recording stay together."""
@@ -136,11 +150,9 @@ class Trajectories:
 
     def windows(self, length: int, *, stride: int | None = None) -> "Trajectories":
         """Cut every series into windows of `length` times; a shorter rest is left out."""
-        if length < 2:
-            raise ValueError(f"`length` must be at least 2, but is {length}.")
         stride = length if stride is None else stride
-        if stride < 1:
-            raise ValueError(f"`stride` must be at least 1, but is {stride}.")
+        check_whole(length, "length", least=2)
+        check_whole(stride, "stride")
         cuts = [
             (series, start)
             for series in range(len(self))
@@ -164,20 +176,15 @@ class Trajectories:
             origins=tuple(self.origins[s] for s, _ in cuts),
         )
 
-    def start(self, context: int = 1) -> "Trajectories":
-        """The first `context` times of every series: what a forecast may look at."""
-        if not 1 <= context <= int(self.lengths.min()):
-            raise ValueError(
-                f"`context` must lie between 1 and {self.lengths.min()}, the length of the "
-                f"shortest series, but is {context}."
-            )
+    def start(self) -> "Trajectories":
+        """The first time of every series: what a forecast starts from."""
         return replace(
             self,
-            times=self.times[:, :context],
-            values=self.values[:, :context],
-            observed=self.observed[:, :context],
-            inputs=self.inputs[:, :context],
-            lengths=np.full(len(self), context),
+            times=self.times[:, :1],
+            values=self.values[:, :1],
+            observed=self.observed[:, :1],
+            inputs=self.inputs[:, :1],
+            lengths=np.ones(len(self), int),
         )
 
 
@@ -201,15 +208,24 @@ def _check_count(given: Sequence, count: int, what: str) -> None:
         )
 
 
-def _numbers(given: Sequence[Numbers], count: int, what: str) -> list[np.ndarray]:
-    _check_count(given, count, what)
-    return [np.asarray(series, float) for series in given]
+def _numbers(given: Sequence[Numbers], names: tuple[str, ...], what: str) -> list[np.ndarray]:
+    _check_count(given, len(names), what)
+    arrays = []
+    for series, name in zip(given, names, strict=True):
+        try:
+            arrays.append(np.asarray(series, float))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"`{what}` of series {name!r} is not an array of numbers: {error}"
+            ) from None
+    return arrays
 
 
 def _column_names(
     names: Sequence[str] | None, series: Sequence[np.ndarray], letter: str
 ) -> tuple[str, ...]:
     if names is not None:
+        check_names(names, "states" if letter == "x" else "input_names")
         return tuple(names)
     columns = series[0].shape[-1] if series[0].ndim == 2 else 1
     return tuple(f"{letter}{index}" for index in range(columns))

@@ -8,7 +8,6 @@ its first.
 from dataclasses import dataclass, replace
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 
@@ -16,11 +15,11 @@ from hybridsde._types import Array, Float, Keys, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.datasets import lorenz
 from hybridsde.fit import Callback, Fitted, Training, train_many
-from hybridsde.forecast import score
-from hybridsde.model import BayesianSDE, HybridSDE
+from hybridsde.forecast import evaluate
+from hybridsde.model import HybridSDE
 from hybridsde.objective import EmpiricalBayes, EmpiricalPACBayes
 from hybridsde.physics import AbstractPhysics, NoPhysics, known_drift
-from hybridsde.simulate import AbstractSolver, EulerMaruyama, simulate
+from hybridsde.simulate import AbstractSolver, EulerMaruyama
 
 SEQUENCES, LENGTH = 20, 24
 PARAMETER_SD = 1.0
@@ -90,6 +89,7 @@ def sequences(path: Float[Array, "time state"], first: int) -> Batch:
         values=values,
         observed=jnp.ones(values.shape, bool),
         inputs=jnp.zeros((*shape, 0)),
+        recorded=jnp.ones(shape, bool),
     )
 
 
@@ -117,35 +117,13 @@ def _prepare(keys: Keys, known: str, preset: Preset):
     """Data sets and untrained models of all repetitions."""
 
     def one(key: PRNGKeyArray):
-        data_key, physics_key, init_key, _ = jr.split(key, 4)
+        data_key, physics_key, init_key = jr.split(key, 3)
         train, test = recording(key=data_key)
         physics = physics_of(known, key=physics_key)
         model = replace(preset.model, physics=physics).init(train, key=init_key)
         return train, test, model
 
     return eqx.filter_vmap(one)(keys)
-
-
-@eqx.filter_jit
-def evaluate(
-    models: BayesianSDE, solver: AbstractSolver, test: Batch, draws: int, keys: Keys
-) -> dict[str, Float[Array, "seed column"]]:
-    """Scores of every repetition on its test sequences."""
-
-    def one(model: BayesianSDE, batch: Batch, key: PRNGKeyArray):
-        path_key, noise_key = jr.split(key)
-        paths = simulate(model, solver, batch, samples=draws, key=path_key)
-        states = paths.states[:, :, 1:]
-        sd = jnp.broadcast_to(model.observation.sd.value, (len(lorenz.STATES),))
-        return score(
-            model.observation.mean(states),
-            model.observation.sample(states, key=noise_key),
-            sd,
-            batch.values[:, 1:],
-            batch.observed[:, 1:],
-        )
-
-    return eqx.filter_vmap(one)(models, test, keys)
 
 
 def run_row(
@@ -159,9 +137,8 @@ def run_row(
     callbacks: tuple[Callback, ...] = (),
 ) -> tuple[dict[str, Float[Array, "seed column"]], Fitted]:
     """Train and score one row of the table, all repetitions as one program."""
-    keys = jr.split(jr.key(seed), repetitions)
+    keys, fit_keys, test_keys = (jr.split(key, repetitions) for key in jr.split(jr.key(seed), 3))
     train, test, models = _prepare(keys, known, preset)
-    fit_keys = jax.vmap(lambda key: jr.split(key, 4)[3])(keys)
     fitted = train_many(
         models,
         train,
@@ -171,5 +148,7 @@ def run_row(
         callbacks=callbacks,
         keys=fit_keys,
     )
-    scores = evaluate(fitted.model, preset.solver, test, draws, fit_keys)
+    scores = eqx.filter_vmap(
+        lambda model, batch, key: evaluate(model, preset.solver, batch, draws, key=key)
+    )(fitted.model, test, test_keys)
     return scores, fitted

@@ -1,12 +1,14 @@
 """One pass through the training series: a single compiled program."""
 
+from typing import NamedTuple
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 from jax import lax
 
-from hybridsde._types import PRNGKeyArray, PyTree
+from hybridsde._types import PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
 from hybridsde.fit.state import FitState, choose
 from hybridsde.fit.training import Training
@@ -14,7 +16,9 @@ from hybridsde.objective import AbstractObjective, Terms
 from hybridsde.simulate import AbstractSolver
 
 EXPLODED = 100.0
-"""A monitored loss this many times its starting size above its start has exploded."""
+"""A training loss this many times its starting size above its start has exploded."""
+VALIDATION_DRAWS = 8
+"""How many estimates of the objective are averaged on the validation series."""
 
 
 class Problem(eqx.Module):
@@ -28,26 +32,40 @@ class Problem(eqx.Module):
     training: Training = eqx.field(static=True)
 
 
-def run_epoch(state: FitState, problem: Problem) -> tuple[FitState, Terms]:
-    """Train for one epoch; a fit that has stopped is left as it is.
+class EpochLog(NamedTuple):
+    """What one epoch reports."""
 
-    The returned terms are the epoch's means over training batches, except that `loss` is the
-    monitored one: on the validation series where there are any.
-    """
-    order_key, step_key, validation_key = jr.split(jr.fold_in(state.key, state.epoch), 3)
+    terms: Terms
+    """Means over the training batches with a finite loss."""
+    validation_loss: Scalar | None
+    """Minus the log-likelihood of the validation series, per series."""
+
+
+def run_epoch(state: FitState, problem: Problem) -> tuple[FitState, EpochLog]:
+    """Train for one epoch; a fit that has stopped is left as it is."""
+    order_key, step_key = jr.split(jr.fold_in(state.key, state.epoch))
     batches = _shuffle(problem, key=order_key)
     step_keys = jr.split(step_key, len(batches))
     carry = (state.parameters, state.optimiser, state.bad_steps)
     carry, terms = lax.scan(lambda c, x: _step(c, *x, problem), carry, (batches, step_keys))
-    terms = jax.tree.map(jnp.mean, terms)
-    if problem.validation is not None:
-        model = eqx.combine(carry[0], problem.frozen)
-        count = problem.validation.count
-        objective, solver = problem.objective, problem.solver
-        seen = objective(model, solver, problem.validation, count, key=validation_key)
-        terms = terms._replace(loss=seen.loss)
-    after = _judge(state, carry, terms, problem.training, problem.validation is not None)
-    return choose(state.stopped, state, after), terms
+    taken = jnp.isfinite(terms.loss)
+    terms = jax.tree.map(lambda rows: jnp.mean(rows, where=taken), terms)
+    validation_loss = _validate(carry[0], problem, key=state.key)
+    after = _judge(state, carry, terms, validation_loss, problem.training)
+    return choose(state.stopped, state, after), EpochLog(terms, validation_loss)
+
+
+def _validate(parameters: PyTree, problem: Problem, *, key: PRNGKeyArray) -> Scalar | None:
+    """The same draws in every epoch, so that epochs are compared and not their luck."""
+    if problem.validation is None:
+        return None
+    model = eqx.combine(parameters, problem.frozen)
+    objective, solver, held_out = problem.objective, problem.solver, problem.validation
+
+    def one(key: PRNGKeyArray) -> Scalar:
+        return objective(model, solver, held_out, held_out.count, key=key).log_likelihood
+
+    return -jax.vmap(one)(jr.split(key, VALIDATION_DRAWS)).mean()
 
 
 def _shuffle(problem: Problem, *, key: PRNGKeyArray):
@@ -78,11 +96,20 @@ def _step(carry, indices, key: PRNGKeyArray, problem: Problem):
     return (parameters, optimiser, jnp.where(finite, 0, bad_steps + 1)), terms
 
 
-def _judge(state: FitState, carry, terms: Terms, training: Training, validated: bool) -> FitState:
-    """Keep the best, and decide whether the fit is over."""
+def _judge(
+    state: FitState, carry, terms: Terms, validation_loss: Scalar | None, training: Training
+) -> FitState:
+    """Keep the best, and decide whether the fit is over.
+
+    A validation loss belongs to the parameters after the epoch; the training loss was measured
+    along the way, so it speaks for those that entered it.
+    """
     parameters, optimiser, bad_steps = carry
-    better = terms.loss < state.best_loss
-    first = jnp.where(state.epoch == 0, terms.loss, state.first_loss)
+    validated = validation_loss is not None
+    monitored = validation_loss if validated else terms.loss
+    candidate = parameters if validated else state.parameters
+    better = monitored < state.best_loss
+    first = jnp.where(jnp.isfinite(state.first_loss), state.first_loss, terms.loss)
     since_best = jnp.where(better, 0, state.since_best + 1)
     exploded = terms.loss - first > EXPLODED * (1 + jnp.abs(first))
     diverged = exploded | (bad_steps >= training.bad_steps)
@@ -91,8 +118,8 @@ def _judge(state: FitState, carry, terms: Terms, training: Training, validated: 
     return FitState(
         parameters=parameters,
         optimiser=optimiser,
-        best=choose(better, parameters, state.best),
-        best_loss=jnp.where(better, terms.loss, state.best_loss),
+        best=choose(better, candidate, state.best),
+        best_loss=jnp.where(better, monitored, state.best_loss),
         first_loss=first,
         epoch=state.epoch + 1,
         since_best=since_best,

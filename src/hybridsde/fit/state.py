@@ -16,10 +16,10 @@ class FitState(eqx.Module):
     parameters: PyTree
     optimiser: PyTree
     best: PyTree
-    """The parameters of the epoch with the lowest monitored loss."""
+    """The parameters with the lowest validation loss, or else training loss, so far."""
     best_loss: Scalar
     first_loss: Scalar
-    """Monitored loss of the first epoch: the yardstick for an exploding one."""
+    """The first finite training loss: the yardstick for an exploding one."""
     epoch: Int[Array, ""]
     since_best: Int[Array, ""]
     bad_steps: Int[Array, ""]

@@ -11,7 +11,8 @@ import numpy as np
 
 from hybridsde._types import Keys, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
-from hybridsde.fit.epoch import Problem, run_epoch
+from hybridsde.data.checks import check_whole
+from hybridsde.fit.epoch import EpochLog, Problem, run_epoch
 from hybridsde.fit.state import FitState
 from hybridsde.fit.training import Training
 from hybridsde.model import BayesianSDE
@@ -41,7 +42,7 @@ class Fitted:
 
     model: BayesianSDE
     history: dict[str, np.ndarray]
-    """Every term, one row per epoch."""
+    """Every term, one row per epoch; `validation_loss` where there are validation data."""
     diverged: np.ndarray
     epochs: np.ndarray
     """How many epochs each fit ran before it finished or was stopped."""
@@ -83,6 +84,7 @@ def train_many(
     may differ in weights, scales, data and physical parameters. Each equals the `train` of
     its own slice.
     """
+    check_whole(chunk, "chunk")
     solver, training = solver or EulerMaruyama(), training or Training()
     count = len(keys)
     size = -(-count // -(-count // chunk))  # chunks of one size, so that nothing recompiles
@@ -117,24 +119,24 @@ def _drive(
     epochs = problem.training.epochs
     rows = []
     for epoch in range(epochs):
-        state, terms = step(state, problem)
-        rows.append(terms)
+        state, log = step(state, problem)
+        rows.append(log)
         for callback in callbacks:
-            callback(Progress(epoch + 1, epochs, _numpy(terms._asdict())))
+            callback(Progress(epoch + 1, epochs, _columns(log)))
         if np.all(state.stopped):
             break
-    diverged = np.asarray(state.diverged)
+    lost = state.diverged | ~jnp.isfinite(state.best_loss)
+    diverged = np.asarray(lost)
     if diverged.any():
-        warnings.warn(_advice(diverged, np.asarray(state.epoch)), FitDiverged, stacklevel=3)
-    keep_best = state.diverged | (problem.validation is not None)
+        warnings.warn(_advice(diverged, np.asarray(state.epoch)), FitDiverged, stacklevel=4)
+    keep_best = lost | (problem.validation is not None)
     parameters = jax.tree.map(
         lambda best, last: jnp.where(_align(keep_best, best), best, last),
         state.best,
         state.parameters,
     )
-    history = {
-        name: np.stack([np.asarray(getattr(row, name)) for row in rows]) for name in rows[0]._fields
-    }
+    columns = [_columns(log) for log in rows]
+    history = {name: np.stack([row[name] for row in columns]) for name in columns[0]}
     model = eqx.combine(parameters, problem.frozen)
     return Fitted(model, history, diverged, np.asarray(state.epoch))
 
@@ -157,8 +159,12 @@ def _slice(tree: PyTree, indices: np.ndarray) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[indices] if eqx.is_array(leaf) else leaf, tree)
 
 
-def _numpy(terms: dict) -> dict[str, np.ndarray]:
-    return {name: np.asarray(value) for name, value in terms.items()}
+def _columns(log: EpochLog) -> dict[str, np.ndarray]:
+    """An epoch as named numbers."""
+    named = log.terms._asdict()
+    if log.validation_loss is not None:
+        named["validation_loss"] = log.validation_loss
+    return {name: np.asarray(value) for name, value in named.items()}
 
 
 def _keep(fitted: Fitted, count: int) -> Fitted:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import optax
 
+from hybridsde.data.checks import check_positive, check_whole
+
 
 @dataclass(frozen=True)
 class Training:
@@ -27,10 +29,12 @@ class Training:
 
     def __post_init__(self):
         for name in ("epochs", "batch_size", "bad_steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"`{name}` must be at least 1, but is {getattr(self, name)}.")
-        if not self.learning_rate > 0:
-            raise ValueError(f"`learning_rate` must be positive, but is {self.learning_rate}.")
+            check_whole(getattr(self, name), name)
+        check_positive(self.learning_rate, "learning_rate")
+        if self.clip is not None:
+            check_positive(self.clip, "clip")
+        if self.patience is not None:
+            check_whole(self.patience, "patience")
         if self.schedule not in ("cosine", "constant"):
             raise ValueError(f"`schedule` must be cosine or constant, but is {self.schedule!r}.")
 

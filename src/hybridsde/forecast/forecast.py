@@ -17,7 +17,9 @@ class Forecast:
     """Draws with dimensions draw, trajectory, time, state (or obs).
 
     `states` are the paths of h, `observations` what would be measured of them, noise included.
-    Draws come in groups of `paths_per_weight` under the same weights.
+    `time` counts from the start of each trajectory; `clock` is its own time. Draws come in groups
+    of `paths_per_weight` under the same weights. Mean, quantiles and variance are of the states;
+    those of what would be measured are one call away, `observations.quantile(0.9, "draw")`.
     """
 
     states: xr.DataArray
@@ -29,21 +31,22 @@ class Forecast:
         return self.states.mean("draw")
 
     def quantile(self, q: float | list[float]) -> xr.DataArray:
-        """Predictive quantiles of the observations."""
-        return self.observations.quantile(q, "draw")
+        """Predictive quantiles of the states."""
+        return self.states.quantile(q, "draw")
 
     def variance(self) -> xr.Dataset:
         """Variance of the states, split by the law of total variance over the weights.
 
         Var h = E_θ[Var(h|θ)] + Var_θ(E[h|θ]): the aleatoric part is noise that more data would
-        not remove, the epistemic part is doubt about the weights. Both are estimated without
-        bias from W weights × M paths: the variance of the W group means is reduced by the
-        within-group variance over M, and cut off at zero.
+        not remove, the epistemic part is doubt about the weights. Both are estimated from W
+        weights × M paths: the variance of the W group means is reduced by the within-group
+        variance over M, which removes its bias, and then cut off at zero.
         """
-        if self.paths_per_weight < 2:
+        if self.paths_per_weight < 2 or self.states.sizes["draw"] < 2 * self.paths_per_weight:
             raise ValueError(
-                "The variance can only be split when several paths share their weights. Forecast "
-                "with `paths_per_weight` of at least 2."
+                "The variance can only be split with at least two draws of the weights and two "
+                "paths each. Forecast with `paths_per_weight` of at least 2 and twice as many "
+                "`draws`."
             )
         draws = self.states.transpose("draw", ...)
         groups = draws.values.reshape(-1, self.paths_per_weight, *draws.shape[1:])
@@ -67,25 +70,28 @@ class Forecast:
 
 
 def label(
-    draws: np.ndarray, times: np.ndarray, ids: tuple[str, ...], names: tuple[str, ...], axis: str
+    draws: np.ndarray,
+    clock: np.ndarray,
+    starts: np.ndarray,
+    ids: tuple[str, ...],
+    names: tuple[str, ...],
+    axis: str,
 ) -> xr.DataArray:
     """Attach names to draws of shape `sample series time column`.
 
-    `time` is the clock where all trajectories share it, otherwise the time since their start;
-    `clock` always holds each trajectory's own time.
+    `time` is the time since each trajectory's start, or the position in the grid where the
+    trajectories do not share it.
     """
-    shared = bool((times == times[:1]).all())
-    elapsed = times - times[:, :1]
-    common = bool(np.allclose(elapsed, elapsed[:1]))
-    axis_times = times[0] if shared else elapsed[0] if common else np.arange(times.shape[1])
+    elapsed = clock - starts[:, None]
+    shared = bool(np.allclose(elapsed, elapsed[:1]))
     return xr.DataArray(
         draws,
         dims=("draw", "trajectory", "time", axis),
         coords={
             "draw": np.arange(len(draws)),
             "trajectory": list(ids),
-            "time": axis_times,
+            "time": elapsed[0] if shared else np.arange(clock.shape[1]),
             axis: list(names),
-            "clock": (("trajectory", "time"), times),
+            "clock": (("trajectory", "time"), clock),
         },
     )

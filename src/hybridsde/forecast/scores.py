@@ -9,6 +9,9 @@ import jax.numpy as jnp
 
 from hybridsde._types import Array, Bool, Float
 
+SCORES = ("mse", "rmse", "nll", "nll_gaussian", "crps", "coverage90", "width90")
+"""Names of the scores, in the order in which they are shown."""
+
 LEVEL = 0.9
 """Nominal coverage of the reported interval."""
 
@@ -85,4 +88,4 @@ def score(
         return jnp.append(each, jnp.mean(scores, where=observed))
 
     table = {name: columns(scores) for name, scores in pointwise.items()}
-    return {"mse": table.pop("mse"), "rmse": jnp.sqrt(columns(pointwise["mse"])), **table}
+    return table | {"rmse": jnp.sqrt(table["mse"])}

@@ -16,6 +16,7 @@ from hybridsde.model.observation import GaussianObservation as GaussianObservati
 from hybridsde.model.scaling import Scale as Scale
 from hybridsde.model.sde import SDE as SDE
 from hybridsde.model.sde import BayesianSDE as BayesianSDE
+from hybridsde.model.sde import check_starts as check_starts
 from hybridsde.model.sde import physics_sde as physics_sde
 from hybridsde.model.start import AbstractStart as AbstractStart
 from hybridsde.model.start import FirstObservation as FirstObservation

@@ -104,7 +104,7 @@ def constant_diffusion(value: Numbers, states: tuple[str, ...]) -> AbstractDiffu
     if not np.isfinite(g).all():
         raise ValueError(f"`diffusion` must be finite, but is {g.tolist()}.")
     if g.ndim < 2:
-        _check_positive(g, states)
+        check_diagonal(g, states)
         return DiagonalDiffusion(Fixed(jnp.asarray(g)))
     return MatrixDiffusion(Fixed(jnp.asarray(_factor(g, states))))
 
@@ -116,8 +116,8 @@ def function_diffusion(function: Callable, states: tuple[str, ...]) -> FunctionD
     scalar = jax.ShapeDtypeStruct((), vector.dtype)
     try:
         result = jax.eval_shape(lambda h, t: jnp.asarray(function(h, t)), vector, scalar)
-    except (jax.errors.JAXTypeError, TypeError, IndexError, ValueError) as error:
-        reason = str(error).strip().splitlines()[0]
+    except Exception as error:
+        reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
         raise ValueError(
             f"`diffusion` function cannot be compiled: {reason} It is called with (h, t), where h "
             f"holds {', '.join(states)}; use jax.numpy inside it."
@@ -130,7 +130,33 @@ def function_diffusion(function: Callable, states: tuple[str, ...]) -> FunctionD
     return FunctionDiffusion(function)
 
 
-def _check_positive(g: np.ndarray, states: tuple[str, ...]) -> None:
+def check_invertible(
+    diffusion: AbstractDiffusion,
+    times: Float[Array, " series"],
+    states: Float[Array, "series state"],
+    ids: tuple[str, ...],
+) -> None:
+    """A `ValueError` where G is singular at the start of a series.
+
+    Says nothing about other states that a path may visit.
+    """
+    whitened = jax.vmap(diffusion.whiten)(times, states, jnp.ones_like(states))
+    wrong = np.flatnonzero(~np.isfinite(np.asarray(whitened)).all(-1))
+    if wrong.size:
+        raise ValueError(
+            f"`diffusion` is singular at the start of series {ids[wrong[0]]!r}, where h is "
+            f"{np.asarray(states[wrong[0]]).tolist()}. G must be invertible for the path KL to "
+            "exist: give every state a little noise."
+        )
+
+
+def check_diagonal(g: np.ndarray, states: tuple[str, ...]) -> None:
+    """One positive number, or one per state."""
+    if g.shape not in {(), (len(states),)}:
+        raise ValueError(
+            f"`diffusion` must hold {len(states)} numbers for the states {', '.join(states)}, but "
+            f"has shape {g.shape}."
+        )
     wrong = np.flatnonzero(np.atleast_1d(g) <= 0)
     if wrong.size:
         where = f" for state {states[wrong[0]]!r}" if g.ndim else ""

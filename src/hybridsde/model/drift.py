@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsde._parameters import AbstractParameter, Bounded, Fixed
-from hybridsde._types import Array, Float, PyTree, Scalar
+from hybridsde._types import Array, Float, Numbers, PyTree, Scalar
 from hybridsde.model.network import AbstractNetwork
 from hybridsde.model.scaling import Scale
 from hybridsde.physics import AbstractPhysics
@@ -65,19 +65,16 @@ class KnownDrift(eqx.Module):
 
 
 def make_gate(
-    given: float | Mapping[str, float] | str | None,
+    given: Numbers | Mapping[str, float] | str | None,
     states: tuple[str, ...],
     known: tuple[str, ...],
 ) -> Gate:
-    """γ from what the user wrote: nothing, a number, numbers by state, or "learn"."""
+    """γ from what the user wrote: nothing, a number, one per state, by name, or "learn"."""
     mask = tuple(name in known for name in states)
-    if given == "learn":
-        return Gate(Bounded.of(jnp.full(len(states), 0.5)), mask)
-    if isinstance(given, str):
-        raise ValueError(f"`gate` must be numbers or 'learn', but is {given!r}.")
-    if given is None or isinstance(given, int | float):
-        given = dict.fromkeys(known, 1.0 if given is None else float(given))
-    for name, strength in given.items():
+    if isinstance(given, str) and given == "learn":
+        return Gate(Bounded.of(np.full(len(states), 0.5)), mask)
+    strengths = _named_strengths(given, states, known)
+    for name, strength in strengths.items():
         if name not in states:
             raise ValueError(f"`gate` names {name!r}, but the states are {', '.join(states)}.")
         if not 0 <= strength <= 1:
@@ -90,5 +87,24 @@ def make_gate(
                 f"`gate` is {strength:g} for state {name!r}, but `physics` gives no equation for "
                 f"it, only for {', '.join(known) or 'none'}. Set it to 0 or leave it out."
             )
-    strengths = np.array([given.get(name, 0.0) for name in states], float)
-    return Gate(Fixed(jnp.asarray(strengths)), mask)
+    return Gate(Fixed(jnp.array([strengths.get(name, 0.0) for name in states])), mask)
+
+
+def _named_strengths(
+    given: Numbers | Mapping[str, float] | str | None,
+    states: tuple[str, ...],
+    known: tuple[str, ...],
+) -> dict[str, float]:
+    try:
+        if given is None:
+            return dict.fromkeys(known, 1.0)
+        if isinstance(given, Mapping):
+            return {name: float(strength) for name, strength in given.items()}
+        numbers = np.asarray(given, float)
+    except (TypeError, ValueError):
+        raise ValueError(f"`gate` must be numbers or 'learn', but is {given!r}.") from None
+    if numbers.ndim == 0:
+        return dict.fromkeys(known or states, float(numbers))
+    if numbers.shape != (len(states),):
+        raise ValueError(f"`gate` must hold {len(states)} numbers, but is {given!r}.")
+    return dict(zip(states, numbers.tolist(), strict=True))

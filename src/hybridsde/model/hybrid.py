@@ -9,11 +9,12 @@ import numpy as np
 from hybridsde._parameters import AbstractParameter, Fixed, Free
 from hybridsde._types import Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
-from hybridsde.data.checks import check_names
+from hybridsde.data.checks import check_names, check_positive, check_whole
 from hybridsde.model.bayesian import AbstractBayesianNetwork, BayesianMLP, NothingLearned
 from hybridsde.model.diffusion import (
     AbstractDiffusion,
     DiagonalDiffusion,
+    check_diagonal,
     constant_diffusion,
     function_diffusion,
 )
@@ -21,6 +22,7 @@ from hybridsde.model.drift import KnownDrift, make_gate
 from hybridsde.model.network import ACTIVATIONS
 from hybridsde.model.observation import (
     GaussianObservation,
+    check_bounded,
     check_noise,
     has_orthonormal_rows,
     observation_matrix,
@@ -38,15 +40,15 @@ class HybridSDE:
 
     - `states`: names of the components of h.
     - `physics`: the equations that are known; see `known_drift`. Nothing by default.
-    - `gate`: γ, the share of each known equation that is used: 1 by default, a number, numbers
-      by state, or "learn".
+    - `gate`: γ, the share of each known equation that is used: 1 by default, a number, one per
+      state, numbers by name, or "learn".
     - `inputs`: names of the exogenous inputs u(t).
     - `observed`: which states are measured, or linear combinations of them by name. All by
       default.
-    - `diffusion`: G as a number, one per state, a matrix, or a function (h, t) ↦ G. Guessed from
-      the roughness of the training data by default.
-    - `noise`: standard deviation of a measurement, or a `Positive` to learn it. A twentieth of
-      each observation's spread by default.
+    - `diffusion`: G as a number, one per state, a matrix, a function (h, t) ↦ G, or a `Positive`
+      to learn a diagonal. Guessed from the roughness of the training data by default.
+    - `noise`: standard deviation of a measurement, or a `Positive` with a floor to learn it. A
+      twentieth of each observation's spread by default.
     - `hidden`, `activation`: the drift network; `hidden=None` learns no drift: physics alone.
     - `weights`: "path" holds a draw of the weights along a path, "local" redraws them at every
       step.
@@ -60,10 +62,10 @@ class HybridSDE:
 
     states: Sequence[str]
     physics: AbstractPhysics = field(default_factory=NoPhysics)
-    gate: float | Mapping[str, float] | str | None = None
+    gate: Numbers | Mapping[str, float] | str | None = None
     inputs: Sequence[str] = ()
     observed: Sequence[str] | Mapping[str, Mapping[str, float]] | None = None
-    diffusion: Numbers | Callable | AbstractDiffusion | None = None
+    diffusion: Numbers | Callable | AbstractParameter | AbstractDiffusion | None = None
     noise: Numbers | AbstractParameter | None = None
     hidden: Sequence[int] | None = (100, 100)
     activation: str = "softplus"
@@ -76,22 +78,32 @@ class HybridSDE:
     start: AbstractStart | None = None
 
     def __post_init__(self):
+        check_names(self.states, "states")
+        check_names(self.inputs, "inputs")
         states, inputs = tuple(self.states), tuple(self.inputs)
         if not states:
             raise ValueError("`states` is empty. Name at least one state.")
         check_names(states + inputs, "states and inputs")
+        if not isinstance(self.physics, AbstractPhysics):
+            raise ValueError(
+                f"`physics` must be known physics, but is {self.physics!r}. Wrap a function as "
+                "`known_drift(function, parameter=value)`."
+            )
         _check_choice(self.activation, ACTIVATIONS, "activation")
         _check_choice(self.weights, WEIGHTS, "weights")
-        for name in ("initial_sd", "prior_sd"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"`{name}` must be positive, but is {getattr(self, name)}.")
-        if self.hidden is not None and any(width < 1 for width in self.hidden):
-            raise ValueError(f"`hidden` widths must be at least 1, but are {list(self.hidden)}.")
+        for name in ("initial_sd", "prior_sd", "last_layer"):
+            check_positive(getattr(self, name), name)
+        if not isinstance(self.hidden, Sequence | None):
+            raise ValueError(f"`hidden` must list widths, such as (100, 100), not {self.hidden!r}.")
+        for width in self.hidden or ():
+            check_whole(width, "hidden")
         # Building the pieces checks them, so that a mistake is told here and not during a fit.
         self._known()
         names, _ = observation_matrix(self.observed, states)
-        if self.noise is not None and not isinstance(self.noise, AbstractParameter):
-            check_noise(np.asarray(self.noise, float), names)
+        if isinstance(self.noise, AbstractParameter):
+            check_bounded(self.noise)
+        if self.noise is not None:
+            check_noise(np.asarray(_value(self.noise), float), names)
         if self.diffusion is not None:
             self._diffusion()
 
@@ -108,10 +120,15 @@ class HybridSDE:
                 f"The model takes the inputs {', '.join(self.inputs) or 'none'}, but the data hold "
                 f"{', '.join(data.input_names) or 'none'}."
             )
+
+    def check_training(self, data: Trajectories) -> None:
+        """A `ValueError` unless these recordings can be learned from."""
+        self.check(data)
         empty = np.flatnonzero(~data.observed.any((0, 1)))
         if empty.size:
             raise ValueError(
-                f"{names[empty[0]]!r} is never observed in these data. Leave it out of `observed`."
+                f"{data.states[empty[0]]!r} is never observed in these data. Leave it out of "
+                "`observed`."
             )
 
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> BayesianSDE:
@@ -162,6 +179,9 @@ class HybridSDE:
         states = tuple(self.states)
         if isinstance(self.diffusion, AbstractDiffusion):
             return self.diffusion
+        if isinstance(self.diffusion, AbstractParameter):
+            check_diagonal(np.asarray(self.diffusion.value, float), states)
+            return DiagonalDiffusion(self.diffusion)
         if callable(self.diffusion):
             return function_diffusion(self.diffusion, states)
         return constant_diffusion(np.asarray(self.diffusion, float), states)
@@ -178,6 +198,10 @@ class HybridSDE:
         if self.start is not None:
             return self.start
         return FirstObservation(Free(jnp.zeros(len(self.states))), Fixed(jnp.zeros(())))
+
+
+def _value(number: Numbers | AbstractParameter) -> Numbers:
+    return number.value if isinstance(number, AbstractParameter) else number
 
 
 def _check_choice(value: str, choices: Mapping, what: str) -> None:

@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from hybridsde._parameters import AbstractParameter, Fixed
+from hybridsde._parameters import AbstractParameter, Bounded, Fixed, Positive
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray
+from hybridsde.data.checks import check_names
 
 
 class GaussianObservation(eqx.Module):
@@ -67,24 +68,45 @@ def observation_matrix(
     """Names of the observations and C, from a list of states or linear combinations of them."""
     if observed is None:
         return states, np.eye(len(states))
+    check_names(tuple(observed) if isinstance(observed, Mapping) else observed, "observed")
     if not isinstance(observed, Mapping):
         observed = {name: {name: 1.0} for name in observed}
     if not observed:
         raise ValueError("`observed` is empty. Name at least one observed state.")
     rows = []
-    for combination in observed.values():
+    for what, combination in observed.items():
+        if not isinstance(combination, Mapping):
+            raise ValueError(
+                f"`observed` must say which states make up {what!r}, such as "
+                f"{{{states[0]!r}: 1.0}}, but says {combination!r}."
+            )
         for name in combination:
             if name not in states:
                 raise ValueError(
                     f"`observed` uses {name!r}, but the states are {', '.join(states)}."
                 )
-        rows.append([float(combination.get(name, 0.0)) for name in states])
+        row = [float(combination.get(name, 0.0)) for name in states]
+        if not np.isfinite(row).all() or not np.any(row):
+            raise ValueError(f"`observed` gives {what!r} the weights {row}: none may be missing.")
+        rows.append(row)
     return tuple(observed), np.array(rows)
 
 
 def has_orthonormal_rows(matrix: Float[np.ndarray, "obs state"]) -> bool:
     """Whether CCᵀ is the identity."""
     return np.allclose(matrix @ matrix.T, np.eye(len(matrix)))
+
+
+def check_bounded(noise: AbstractParameter) -> None:
+    """Learned noise stays above zero, or the density would have no bound."""
+    safe = isinstance(noise, Fixed)
+    safe |= isinstance(noise, Positive) and noise.floor > 0
+    safe |= isinstance(noise, Bounded) and noise.low > 0
+    if not safe:
+        raise ValueError(
+            "`noise` must be bounded below when it is learned, or training may drive it to zero. "
+            "Use `Positive.of(value, floor=…)` with a positive floor."
+        )
 
 
 def check_noise(sd: np.ndarray, names: tuple[str, ...]) -> None:
@@ -94,7 +116,7 @@ def check_noise(sd: np.ndarray, names: tuple[str, ...]) -> None:
             f"`noise` must be a number or {len(names)} numbers for the observations "
             f"{', '.join(names)}, but has shape {sd.shape}."
         )
-    if not (np.isfinite(sd).all() and (sd > 0).all()):
+    if not (np.isfinite(sd) & (sd > 0)).all():
         raise ValueError(
             f"`noise` must be positive, but is {sd.tolist()}. It is the standard deviation of a "
             "measurement; a small one is fine, none is not."

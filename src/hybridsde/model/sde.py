@@ -1,11 +1,14 @@
 """A Bayesian SDE with all its numbers, and one draw from it."""
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 
 from hybridsde._parameters import Fixed
 from hybridsde._types import Array, Bool, Float, Numbers, PRNGKeyArray, PyTree, Scalar
+from hybridsde.data import Batch
 from hybridsde.model.bayesian import AbstractBayesianNetwork
-from hybridsde.model.diffusion import AbstractDiffusion, constant_diffusion
+from hybridsde.model.diffusion import AbstractDiffusion, check_invertible, constant_diffusion
 from hybridsde.model.drift import KnownDrift, LearnedDrift, make_gate
 from hybridsde.model.network import ZeroNetwork
 from hybridsde.model.observation import GaussianObservation
@@ -80,3 +83,10 @@ class BayesianSDE(eqx.Module):
     ) -> Float[Array, " state"]:
         """h₀ ~ p(h₀) for one series, from its first observations and standard normals."""
         return self.start(values, observed, self.observation, self.scale.value, epsilon)
+
+
+def check_starts(model: BayesianSDE, batch: Batch, ids: tuple[str, ...]) -> None:
+    """A `ValueError` where G is singular at the start of a series."""
+    zero = jnp.zeros(model.states)
+    starts = jax.vmap(lambda y, seen: model.initial_state(y, seen, zero))
+    check_invertible(model.diffusion, batch.times[:, 0], starts(batch.values, batch.observed), ids)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
 from hybridsde.data import Batch
+from hybridsde.data.checks import check_whole
 from hybridsde.model import BayesianSDE
 from hybridsde.simulate import AbstractSolver, Paths
 
@@ -16,14 +17,16 @@ ESTIMATORS = ("mean_log", "log_mean")
 
 
 class Terms(NamedTuple):
-    """The parts of a loss, for logging; each is a number per training set, not per batch."""
+    """The parts of a loss, for logging. Whatever the objective, each means the same."""
 
     loss: Scalar
     log_likelihood: Scalar
     """Mean over series of the estimated ln p(Y_n)."""
     path_kl: Scalar
+    """Mean over series of the path KL."""
     weight_kl: Scalar
     complexity: Scalar
+    """What the objective adds to minus the log-likelihood."""
 
 
 class AbstractObjective(eqx.Module):
@@ -70,7 +73,6 @@ def evidence(logs: Float[Array, "sample series"], estimator: str) -> Float[Array
 
 def check_settings(samples: int, estimator: str) -> None:
     """Settings that both Empirical Bayes and Empirical PAC-Bayes share."""
-    if samples < 1:
-        raise ValueError(f"`samples` must be at least 1, but is {samples}.")
+    check_whole(samples, "samples")
     if estimator not in ESTIMATORS:
         raise ValueError(f"`estimator` must be mean_log or log_mean, but is {estimator!r}.")

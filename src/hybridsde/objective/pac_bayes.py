@@ -22,7 +22,8 @@ class EmpiricalPACBayes(AbstractObjective):
     KL = path part + weight part (Lemma 1). With `NoPhysics` this is E-PAC-Bayes, with physics
     E-PAC-Bayes-Hybrid. `path_kl="sum"` adds the path KL over the N series as Algorithm 1 prints
     it; `"mean"` is the KL of Lemma 1, which is about one path. A batch of B series stands for
-    all N: its sum is rescaled by N/B.
+    all N: its sum is rescaled by N/B. The weight KL counts once, also where weights are redrawn
+    at every step, as in the paper.
 
     The paper's displayed objective has the square root with the wrong sign; this is the sign
     of Algorithm 1. A training loss, not a certificate.
@@ -52,7 +53,8 @@ class EmpiricalPACBayes(AbstractObjective):
         """Minus the evidence per series, plus the complexity of the whole training set."""
         paths = simulate(model, solver, batch, samples=self.samples, key=key)
         mll = evidence(log_likelihoods(model, paths, batch), self.estimator).mean()
-        path_kl = paths.kl.mean() * (total if self.path_kl == "sum" else 1)
+        path_kl = paths.kl.mean()
         weight_kl = model.network.kl_to_prior()
-        price = complexity(path_kl + weight_kl, total, self.delta, sampled=True)
+        kl = path_kl * (total if self.path_kl == "sum" else 1) + weight_kl
+        price = complexity(kl, total, self.delta, sampled=True)
         return Terms(price - mll, mll, path_kl, weight_kl, price)

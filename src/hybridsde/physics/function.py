@@ -40,20 +40,24 @@ class FunctionPhysics(AbstractPhysics):
                     f"{self._name()} returns a rate for {name!r}, which is not a state."
                     + _suggest(name, states)
                 )
-            if jnp.shape(rate) != ():
+            if getattr(rate, "shape", None) != ():
                 raise ValueError(
-                    f"{self._name()} must return one number for {name!r}, but returns shape "
-                    f"{jnp.shape(rate)}."
+                    f"{self._name()} must return one number for {name!r}, but returns {rate}."
                 )
         return tuple(name for name in states if name in rates)
 
     def _call(self, t: Scalar, states: Mapping[str, Scalar], inputs: Mapping[str, Scalar]):
         xi = {name: parameter.value for name, parameter in self.parameters.items()}
         quantities = {**states, **inputs, "t": t, **xi}
-        return self.function(**{name: quantities[name] for name in self._arguments()})
+        given = {name: quantities[name] for name in self._arguments() if name in quantities}
+        return self.function(**given)
 
     def _arguments(self) -> tuple[str, ...]:
         return tuple(inspect.signature(self.function).parameters)
+
+    def _required(self) -> tuple[str, ...]:
+        arguments = inspect.signature(self.function).parameters
+        return tuple(name for name, a in arguments.items() if a.default is a.empty)
 
     def _name(self) -> str:
         return f"`physics` function {getattr(self.function, '__name__', 'without a name')!r}"
@@ -72,7 +76,7 @@ class FunctionPhysics(AbstractPhysics):
                     + _suggest(name, arguments)
                 )
         available = (*states, *inputs, "t", *self.parameters)
-        for name in arguments:
+        for name in self._required():
             if name not in available:
                 raise ValueError(
                     f"{self._name()} asks for {name!r}, but the states are {', '.join(states)}; "
@@ -90,15 +94,17 @@ class FunctionPhysics(AbstractPhysics):
                 dict.fromkeys(states, scalar),
                 dict.fromkeys(inputs, scalar),
             )
-        except (jax.errors.JAXTypeError, TypeError) as error:
-            reason = str(error).strip().splitlines()[0]
+        except Exception as error:
+            lines = str(error).strip().splitlines() or [""]
             raise ValueError(
-                f"{self._name()} cannot be compiled: {reason} Use jax.numpy instead of numpy or "
-                "math, and jnp.where instead of if."
+                f"{self._name()} cannot be compiled: {type(error).__name__}: {lines[0]} Use "
+                "jax.numpy instead of numpy or math, and jnp.where instead of if."
             ) from None
 
 
-def known_drift(function: Callable, **parameters: Numbers | AbstractParameter) -> FunctionPhysics:
+def known_drift(
+    function: Callable, /, **parameters: Numbers | AbstractParameter
+) -> FunctionPhysics:
     """Known physics from a Python function; name its parameters, and it returns named rates.
 
         def height(x, y, z, rho):
@@ -110,15 +116,11 @@ def known_drift(function: Callable, **parameters: Numbers | AbstractParameter) -
     result names only the states that are known. Numbers are held fixed; pass an
     `AbstractParameter` such as `Bounded` to learn one.
     """
-    return FunctionPhysics(
-        function,
-        {
-            name: value
-            if isinstance(value, AbstractParameter)
-            else Fixed(jnp.asarray(value, float))
-            for name, value in parameters.items()
-        },
-    )
+    xi = {
+        name: value if isinstance(value, AbstractParameter) else Fixed(jnp.asarray(value, float))
+        for name, value in parameters.items()
+    }
+    return FunctionPhysics(function, xi)
 
 
 def _suggest(name: str, known: tuple[str, ...]) -> str:

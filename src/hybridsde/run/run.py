@@ -8,12 +8,17 @@ import jax.random as jr
 import numpy as np
 import pandas as pd
 
+from hybridsde._types import Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
+from hybridsde.data.checks import check_whole
 from hybridsde.fit import Callback, Training, train
-from hybridsde.forecast import Forecast, future, label, predict, score
-from hybridsde.model import BayesianSDE, HybridSDE
+from hybridsde.forecast import SCORES, Forecast, evaluate, future, label, predict
+from hybridsde.model import BayesianSDE, HybridSDE, check_starts
 from hybridsde.objective import AbstractObjective, EmpiricalPACBayes
 from hybridsde.simulate import AbstractSolver, EulerMaruyama
+
+FORECASTS = 1
+"""Folded into the seed of a run to give the key of its forecasts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,10 +36,10 @@ class Run:
     def forecast(
         self,
         start: Trajectories,
-        times: np.ndarray | None = None,
+        times: Numbers | None = None,
         *,
-        elapsed: np.ndarray | None = None,
-        inputs: np.ndarray | None = None,
+        elapsed: Numbers | None = None,
+        inputs: Numbers | None = None,
         draws: int = 200,
         paths_per_weight: int = 4,
         seed: int | None = None,
@@ -43,67 +48,57 @@ class Run:
 
         Give `times` on the clock of the data (one grid for all, or one row per trajectory), or
         `elapsed` since each trajectory's start. `inputs` hold u at those times, one row per
-        trajectory; without them the first inputs are kept.
+        trajectory; without them the first inputs are kept. Draws come in groups of
+        `paths_per_weight` that share their weights, which is what splits the variance.
         """
         self.declared.check(start)
+        check_whole(paths_per_weight, "paths_per_weight")
+        check_whole(draws, "draws")
+        if draws % paths_per_weight:
+            raise ValueError(
+                f"`draws` must be a multiple of `paths_per_weight`, but they are {draws} and "
+                f"{paths_per_weight}."
+            )
         clock = _clock(start, times, elapsed)
-        draws, paths_per_weight = _check_draws(draws, paths_per_weight)
         if inputs is not None:
             inputs = np.asarray(inputs, float)
             wanted = (*clock.shape, len(self.declared.inputs))
-            if inputs.shape != wanted:
-                raise ValueError(f"`inputs` must have shape {wanted}, but has {inputs.shape}.")
-        batch = future(start, clock, inputs)
-        path_key, noise_key = jr.split(jr.key(self.seed + 1 if seed is None else seed))
+            if inputs.shape != wanted or not np.isfinite(inputs).all():
+                raise ValueError(
+                    f"`inputs` must be finite with shape {wanted}, but have {inputs.shape}."
+                )
+        path_key, noise_key = jr.split(self._key(seed))
         states = predict(
             self.model,
             self.solver,
-            batch,
+            future(start, clock, inputs),
             draws=draws,
             paths_per_weight=paths_per_weight,
             key=path_key,
         )[:, :, 1:]
-        seen = np.asarray(self.model.observation.sample(jnp.asarray(states), key=noise_key))
-        names = self.model.observation.names
+        observation = self.model.observation
+        seen = np.asarray(observation.sample(jnp.asarray(states), key=noise_key))
+        where = (clock, start.times[:, 0], start.ids)
         return Forecast(
-            label(states, clock, start.ids, tuple(self.declared.states), "state"),
-            label(seen, clock, start.ids, names, "obs"),
+            label(states, *where, tuple(self.declared.states), "state"),
+            label(seen, *where, observation.names, "obs"),
             paths_per_weight,
         )
 
     def score(
-        self,
-        data: Trajectories,
-        *,
-        draws: int = 200,
-        paths_per_weight: int = 4,
-        seed: int | None = None,
+        self, data: Trajectories, *, draws: int = 200, seed: int | None = None
     ) -> pd.DataFrame:
         """Scores of forecasts from the first time of every series, per observation and overall."""
         self.declared.check(data)
-        draws, paths_per_weight = _check_draws(draws, paths_per_weight)
-        path_key, noise_key = jr.split(jr.key(self.seed + 1 if seed is None else seed))
+        check_whole(draws, "draws", least=2)
         batch = Batch.of(data)
-        states = jnp.asarray(
-            predict(
-                self.model,
-                self.solver,
-                batch,
-                draws=draws,
-                paths_per_weight=paths_per_weight,
-                key=path_key,
-            )[:, :, 1:]
-        )
-        observation = self.model.observation
-        table = score(
-            observation.mean(states),
-            observation.sample(states, key=noise_key),
-            jnp.broadcast_to(observation.sd.value, (len(observation.names),)),
-            batch.values[:, 1:],
-            batch.observed[:, 1:],
-        )
-        rows = [*observation.names, "overall"]
-        return pd.DataFrame({name: np.asarray(column) for name, column in table.items()}, rows)
+        table = evaluate(self.model, self.solver, batch, draws, key=self._key(seed))
+        rows = [*self.model.observation.names, "overall"]
+        return pd.DataFrame({name: np.asarray(table[name]) for name in SCORES}, rows)
+
+    def _key(self, seed: int | None) -> PRNGKeyArray:
+        """Randomness of forecasts: apart from that of the fit, and repeatable."""
+        return jr.fold_in(jr.key(self.seed), FORECASTS) if seed is None else jr.key(seed)
 
 
 def fit(
@@ -122,14 +117,16 @@ def fit(
     By default Empirical PAC-Bayes, one Euler step per observation, Adam with cosine decay. With
     `validation` data the best epoch on them is kept.
     """
-    for part in (data, validation):
-        if part is not None:
-            model.check(part)
+    model.check_training(data)
+    if validation is not None:
+        model.check(validation)
     solver = solver or EulerMaruyama()
     init_key, train_key = jr.split(jr.key(seed))
     batch = Batch.of(data)
+    untrained = model.init(batch, key=init_key)
+    check_starts(untrained, batch, data.ids)
     fitted = train(
-        model.init(batch, key=init_key),
+        untrained,
         batch,
         objective or EmpiricalPACBayes(),
         solver=solver,
@@ -147,10 +144,16 @@ def _clock(start: Trajectories, times, elapsed) -> np.ndarray:
     if (times is None) == (elapsed is None):
         raise ValueError("Give exactly one of `times` and `elapsed`.")
     first = start.times[:, :1]
+    name = "times" if elapsed is None else "elapsed"
     given = np.asarray(times if elapsed is None else elapsed, float)
+    rows = len(given) if given.ndim == 2 else len(start)
+    if given.ndim not in (1, 2) or given.size == 0 or rows != len(start):
+        raise ValueError(
+            f"`{name}` must be one grid for all, or one row for each of the {len(start)} "
+            f"trajectories, but has shape {given.shape}."
+        )
     clock = np.broadcast_to(given, (len(start), given.shape[-1]))
     clock = clock if elapsed is None else first + clock
-    name = "times" if elapsed is None else "elapsed"
     whole = np.concatenate([first, clock], 1)
     if not np.isfinite(whole).all():
         raise ValueError(f"`{name}` must be finite.")
@@ -163,12 +166,3 @@ def _clock(start: Trajectories, times, elapsed) -> np.ndarray:
             f"{whole[series, index]:g}. Use `elapsed` for times since each start."
         )
     return clock
-
-
-def _check_draws(draws: int, paths_per_weight: int) -> tuple[int, int]:
-    if paths_per_weight < 1 or draws < paths_per_weight or draws % paths_per_weight:
-        raise ValueError(
-            f"`draws` must be a multiple of `paths_per_weight`, but they are {draws} and "
-            f"{paths_per_weight}."
-        )
-    return draws, paths_per_weight

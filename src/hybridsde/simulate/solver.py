@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from hybridsde._types import Array, Float, PyTree, Scalar
+from hybridsde.data.checks import check_whole
 from hybridsde.model import SDE
 
 
@@ -44,8 +45,7 @@ class EulerMaruyama(AbstractSolver):
     strong_order: ClassVar[float] = 0.5
 
     def __check_init__(self):
-        if self.substeps < 1:
-            raise ValueError(f"`substeps` must be at least 1, but is {self.substeps}.")
+        check_whole(self.substeps, "substeps")
 
     def step(
         self,

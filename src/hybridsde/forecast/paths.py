@@ -33,6 +33,7 @@ def future(
         values=jnp.asarray(values),
         observed=jnp.asarray(observed),
         inputs=jnp.asarray(np.concatenate([start.inputs[:, :1], inputs], 1)),
+        recorded=jnp.ones(clock.shape, bool),
     )
 
 
