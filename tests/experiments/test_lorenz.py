@@ -1,15 +1,24 @@
 """The Lorenz experiment on a small budget, and the demo."""
 
+import json
 from dataclasses import replace
 
 import jax
 import jax.random as jr
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 from hybridsde.cli import app
 from hybridsde.datasets import lorenz
-from hybridsde.experiments.lorenz import PRESETS, physics_of, recording, run_row
+from hybridsde.experiments.lorenz import (
+    PRESETS,
+    PROTOCOLS,
+    PUBLISHED,
+    noisy_physics,
+    recording,
+    run_row,
+)
 from hybridsde.fit import Training
 
 
@@ -19,7 +28,7 @@ def test_recording_follows_the_protocol(getkey):
     np.testing.assert_array_equal(path[0], [1, 1, 28])
     assert np.isfinite(path).all()
     assert (np.abs(path[:, :2]) < 40).all()
-    train, test = recording(key=jr.key(0))
+    train, test = recording(PROTOCOLS["24"], key=jr.key(0))
     assert train.values.shape == test.values.shape == (20, 24, 3)
     np.testing.assert_allclose(train.times[-1, -1], 4.79, rtol=1e-5)
     np.testing.assert_allclose(test.times[0, 0], 10.0, rtol=1e-6)
@@ -36,11 +45,9 @@ def test_increments_have_the_drift_and_noise_of_the_equations(getkey):
 
 
 def test_parameters_are_off_by_one_draw_per_repetition(getkey):
-    physics = physics_of("y", key=getkey())
-    assert list(physics.parameters) == ["kappa"]
-    assert physics.known(lorenz.STATES, ()) == ("y",)
-    assert physics_of("all", key=getkey()).known(lorenz.STATES, ()) == lorenz.STATES
-    draws = jax.vmap(lambda key: physics_of("all", key=key).parameters["zeta"].value)(
+    physics = noisy_physics(key=getkey())
+    assert physics.known(lorenz.STATES, ()) == lorenz.STATES
+    draws = jax.vmap(lambda key: noisy_physics(key=key).parameters["zeta"].value)(
         jr.split(getkey(), 4000)
     )
     assert abs(float(draws.mean()) - 10) < 5 / np.sqrt(4000)
@@ -55,6 +62,7 @@ def test_a_known_equation_helps():
     for known in ("none", "y"):
         scores, fitted = run_row(known, "e-pac-bayes", preset, repetitions=2)
         assert scores["mse"].shape == (2, 4)
+        assert fitted is not None
         assert not fitted.diverged.any()
         error[known] = float(scores["mse"][:, -1].mean())
     assert error["y"] < error["none"] < 10
@@ -83,3 +91,33 @@ def test_presets_are_the_papers_and_ours():
         epochs=100, batch_size=2, learning_rate=1e-3, schedule="constant", clip=None
     )
     assert PRESETS["recommended"].model.standardise
+
+
+def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
+    """All nine rows on a small budget; a second call computes none of them."""
+    from hybridsde.experiments import lorenz as experiment
+
+    short = replace(PRESETS["recommended"], training=Training(epochs=2, batch_size=10))
+    monkeypatch.setitem(experiment.PRESETS, "recommended", short)
+    command = ["reproduce", "lorenz", "--preset", "recommended", "--quick", "--out", str(tmp_path)]
+    first = CliRunner().invoke(app, command)
+    assert first.exit_code == 0, first.output
+    written = json.loads((tmp_path / "results.json").read_text())
+    assert [(row["known"], row["method"]) for row in written["rows"]] == list(PUBLISHED)
+    assert written["persistence_mse"] > 10 > written["oracle_mse"] > 0
+    physics = written["rows"][-1]
+    assert physics["published_mse"] == 16.40
+    assert physics["repetitions"] == 2
+    assert physics["mse_se"] == pytest.approx(physics["mse_sd"] / 2**0.5)
+    monkeypatch.setattr(experiment, "run_row", None)
+    again = CliRunner().invoke(app, command)
+    assert again.exit_code == 0, again.output
+    assert json.loads((tmp_path / "results.json").read_text())["rows"] == written["rows"]
+    assert len((tmp_path / "results.csv").read_text().splitlines()) == 1 + len(PUBLISHED)
+    assert "| all | physics |" in (tmp_path / "results.md").read_text()
+
+
+def test_unknown_choices_are_refused():
+    result = CliRunner().invoke(app, ["reproduce", "lorenz", "--preset", "papre"])
+    assert result.exit_code == 2
+    assert "is not one of paper, recommended, both" in result.output

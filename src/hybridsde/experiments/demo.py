@@ -9,11 +9,10 @@ import pandas as pd
 
 from hybridsde.data import Batch, Trajectories
 from hybridsde.datasets import lorenz
-from hybridsde.experiments.lorenz import LENGTH, PRESETS, SEQUENCES
+from hybridsde.experiments.lorenz import PRESETS, PROTOCOLS
 from hybridsde.fit import Callback
 from hybridsde.forecast import SCORES, Forecast, evaluate
 from hybridsde.model import HybridSDE
-from hybridsde.objective import EmpiricalPACBayes
 from hybridsde.physics import known_drift
 from hybridsde.run import Run, fit
 from hybridsde.simulate import EulerMaruyama
@@ -44,7 +43,9 @@ def run_demo(
 ) -> Demo:
     """Fit both models, forecast, score. `callbacks` gives those of each fit by its name."""
     first, second = lorenz.load(seed=seed).windows(lorenz.OBSERVATIONS // 2)
-    train, test = (half.windows(LENGTH).take(range(SEQUENCES)) for half in (first, second))
+    cut = PROTOCOLS["24"]
+    train = first.windows(cut.train_length).take(range(cut.train_sequences))
+    test = second.windows(cut.test_length).take(range(cut.test_sequences))
     truth = second.windows(HORIZON + 1).take([0])
     preset = PRESETS["recommended"]
     training = preset.training if epochs is None else replace(preset.training, epochs=epochs)
@@ -56,7 +57,7 @@ def run_demo(
         name: fit(
             model,
             train,
-            objective=EmpiricalPACBayes(samples=preset.samples),
+            objective=preset.objective("e-pac-bayes"),
             solver=preset.solver,
             training=training,
             callbacks=() if callbacks is None else callbacks(name),

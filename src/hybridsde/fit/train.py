@@ -22,7 +22,10 @@ from hybridsde.simulate import AbstractSolver, EulerMaruyama
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told after each epoch; arrays over seeds where fits are mapped."""
+    """What a callback is told after each epoch; arrays over seeds where fits are mapped.
+
+    Epochs of successive chunks count on.
+    """
 
     epoch: int
     epochs: int
@@ -89,7 +92,8 @@ def train_many(
     count = len(keys)
     size = -(-count // -(-count // chunk))  # chunks of one size, so that nothing recompiles
     parts = []
-    for first in range(0, count, size):
+    starts = range(0, count, size)
+    for part, first in enumerate(starts):
         chosen = np.minimum(np.arange(first, first + size), count - 1)
         m, d, v = (_slice(tree, chosen) for tree in (models, data, validation))
         series = d.times.shape[1]
@@ -97,7 +101,7 @@ def train_many(
             lambda one, key, series=series: FitState.init(one, training, series, key=key)
         )(m, keys[chosen])
         problem = Problem(frozen, d, v, objective, solver, training)
-        fitted = _drive(_many_epochs, state, problem, tuple(callbacks))
+        fitted = _drive(_many_epochs, state, problem, tuple(callbacks), (part, len(starts)))
         parts.append(_keep(fitted, min(size, count - first)))
     return _join(parts)
 
@@ -113,7 +117,11 @@ def _many_epochs(states: FitState, problem: Problem):
 
 
 def _drive(
-    step: Callable, state: FitState, problem: Problem, callbacks: tuple[Callback, ...]
+    step: Callable,
+    state: FitState,
+    problem: Problem,
+    callbacks: tuple[Callback, ...],
+    part: tuple[int, int] = (0, 1),
 ) -> Fitted:
     """Run epochs until all fits are over, then pick the state to keep."""
     epochs = problem.training.epochs
@@ -122,7 +130,8 @@ def _drive(
         state, log = step(state, problem)
         rows.append(log)
         for callback in callbacks:
-            callback(Progress(epoch + 1, epochs, _columns(log)))
+            done, total = part[0] * epochs + epoch + 1, part[1] * epochs
+            callback(Progress(done, total, _columns(log)))
         if np.all(state.stopped):
             break
     lost = state.diverged | ~jnp.isfinite(state.best_loss)

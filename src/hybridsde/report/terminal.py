@@ -9,6 +9,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    TaskID,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -19,11 +20,11 @@ from hybridsde.fit import Callback
 from hybridsde.fit import Progress as FitProgress
 
 
-class FitProgressBar:
-    """Hands out callbacks that draw one bar per fit."""
+class FitProgressBars:
+    """Hands out callbacks that draw one bar per fit, and one for the whole where it is known."""
 
-    def __init__(self, bars: Progress):
-        self._bars = bars
+    def __init__(self, bars: Progress, whole: TaskID | None):
+        self._bars, self._whole = bars, whole
 
     def __call__(self, name: str) -> tuple[Callback, ...]:
         """The callbacks of the fit called `name`."""
@@ -32,13 +33,15 @@ class FitProgressBar:
         def report(progress: FitProgress) -> None:
             loss = f"loss {float(progress.terms['loss'].mean()):.4g}"
             self._bars.update(task, completed=progress.epoch, total=progress.epochs, loss=loss)
+            if self._whole is not None:
+                self._bars.advance(self._whole)
 
         return (report,)
 
 
 @contextmanager
-def fit_progress(console: Console) -> Iterator[FitProgressBar]:
-    """Bars with rate, loss and the time that is left."""
+def fit_progress(console: Console, epochs: int | None = None) -> Iterator[FitProgressBars]:
+    """Bars with loss and the time that is left; `epochs` is the sum over all fits, if known."""
     columns = (
         TextColumn("[bold]{task.description}"),
         BarColumn(),
@@ -50,7 +53,8 @@ def fit_progress(console: Console) -> Iterator[FitProgressBar]:
         TextColumn("{task.fields[loss]}"),
     )
     with Progress(*columns, console=console) as bars:
-        yield FitProgressBar(bars)
+        whole = None if epochs is None else bars.add_task("everything", total=epochs, loss="")
+        yield FitProgressBars(bars, whole)
 
 
 def score_table(scores: pd.DataFrame, title: str) -> Table:

@@ -1,0 +1,27 @@
+"""Settings that an experiment is run with."""
+
+from dataclasses import dataclass
+
+from hybridsde.fit import Training
+from hybridsde.model import HybridSDE
+from hybridsde.objective import AbstractObjective, EmpiricalBayes, EmpiricalPACBayes
+from hybridsde.simulate import AbstractSolver
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A choice of model, training and solver."""
+
+    model: HybridSDE
+    """Without physics; each row brings its own."""
+    training: Training
+    solver: AbstractSolver
+    samples: int
+    """S, paths per series and gradient step."""
+
+    def objective(self, method: str) -> AbstractObjective:
+        """The loss of a method."""
+        return METHODS[method](samples=self.samples)
+
+
+METHODS = {"e-bayes": EmpiricalBayes, "e-pac-bayes": EmpiricalPACBayes}

@@ -1,0 +1,150 @@
+"""Rows of a reproduced table, and the folder that remembers the finished ones."""
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hybridsde._types import Array, Float
+
+
+@dataclass(frozen=True)
+class Row:
+    """Scores of one method over its repetitions."""
+
+    known: str
+    method: str
+    preset: str
+    protocol: str
+    repetitions: int
+    seed: int
+    mse_mean: float
+    mse_se: float
+    mse_sd: float
+    mse_median: float
+    nll_mean: float
+    crps_mean: float
+    coverage90_mean: float
+    published_mse: float | None
+    diverged: int
+    """Repetitions stopped early because they diverged; they are scored like the others."""
+    seconds: float
+
+    @property
+    def identity(self) -> tuple:
+        """What must agree for a finished row to be used again."""
+        return (
+            self.known,
+            self.method,
+            self.preset,
+            self.protocol,
+            self.repetitions,
+            self.seed,
+        )
+
+
+def summarise(
+    scores: Mapping[str, Float[Array, "seed column"]],
+) -> dict[str, float]:
+    """Mean, standard error, standard deviation and median over repetitions, all states pooled."""
+    overall = {name: np.asarray(column, float)[:, -1] for name, column in scores.items()}
+    mse = overall["mse"]
+    sd = float(mse.std(ddof=1)) if len(mse) > 1 else math.nan
+    return {
+        "mse_mean": float(mse.mean()),
+        "mse_se": sd / math.sqrt(len(mse)),
+        "mse_sd": sd,
+        "mse_median": float(np.median(mse)),
+        "nll_mean": float(overall["nll"].mean()),
+        "crps_mean": float(overall["crps"].mean()),
+        "coverage90_mean": float(overall["coverage90"].mean()),
+    }
+
+
+class Results:
+    """`results.json`, `results.csv` and `results.md` in a folder, rewritten after every row.
+
+    Files are replaced whole, so an interrupted run loses at most the row it was working on.
+    """
+
+    def __init__(self, folder: Path, title: str, notes: str):
+        self._folder = folder
+        self._title, self._notes = title, notes
+        self.rows: list[Row] = []
+        self.extra: dict[str, float] = {}
+        folder.mkdir(parents=True, exist_ok=True)
+        self._read()
+
+    def get(self, identity: tuple, compute: Callable[[], Row]) -> Row:
+        """The finished row with this identity, or a new one, which is saved."""
+        for row in self.rows:
+            if row.identity == identity:
+                return row
+        row = compute()
+        self.rows.append(row)
+        self.save()
+        return row
+
+    def save(self) -> None:
+        """Write all three files."""
+        rows = [_plain(asdict(row)) for row in self.rows]
+        _replace(self._folder / "results.json", json.dumps({"rows": rows, **self.extra}, indent=2))
+        frame = pd.DataFrame(rows)
+        _replace(self._folder / "results.csv", frame.to_csv(index=False))
+        _replace(self._folder / "results.md", self.markdown())
+
+    def markdown(self) -> str:
+        """The table beside the published one, and what explains the differences."""
+        header = (
+            "| known | method | preset | protocol | published MSE | MSE ± s.e. | sd | median | "
+            "NLL | CRPS | 90 % coverage | n |"
+        )
+        lines = [f"# {self._title}", "", header, "|---" * 12 + "|"]
+        for r in self.rows:
+            published = "–" if r.published_mse is None else f"{r.published_mse:.2f}"
+            lines.append(
+                f"| {r.known} | {r.method} | {r.preset} | {r.protocol} | {published} | "
+                f"{r.mse_mean:.3g} ± {r.mse_se:.2g} | {r.mse_sd:.2g} | {r.mse_median:.3g} | "
+                f"{r.nll_mean:.3g} | {r.crps_mean:.3g} | {r.coverage90_mean:.2f} | "
+                f"{r.repetitions} |"
+            )
+        extra = [f"- {name.replace('_', ' ')}: {value:.4g}" for name, value in self.extra.items()]
+        return "\n".join([*lines, "", *extra, "", self._notes, ""])
+
+    def _read(self) -> None:
+        path = self._folder / "results.json"
+        if not path.exists():
+            return
+        names = {field.name for field in fields(Row)}
+        for row in json.loads(path.read_text())["rows"]:
+            if set(row) == names:
+                self.rows.append(Row(**_with_nan(row)))
+
+
+def _plain(row: dict) -> dict:
+    """JSON has no NaN."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+
+
+def _with_nan(row: dict[str, Any]) -> dict[str, Any]:
+    """What `_plain` took away; only the published number may be absent."""
+    return {
+        name: math.nan if value is None and name != "published_mse" else value
+        for name, value in row.items()
+    }
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    partial = path.with_name(f".{path.name}.part")
+    partial.write_text(text)
+    os.replace(partial, path)
