@@ -1,6 +1,7 @@
 """Commands: thin verbs over the library."""
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -55,7 +56,7 @@ def demo(
     from hybridsde.experiments.demo import WRONG_KAPPA, run_demo
     from hybridsde.experiments.lorenz import PROTOCOLS
     from hybridsde.report.figures import compare_forecasts
-    from hybridsde.report.terminal import fit_progress, score_table
+    from hybridsde.report.terminal import fit_progress, frame_table
 
     console = Console()
     began = time.monotonic()
@@ -66,17 +67,17 @@ def demo(
     with fit_progress(console) as callbacks:
         result = run_demo(seed=seed, epochs=epochs, callbacks=callbacks)
     out.mkdir(parents=True, exist_ok=True)
-    result.scores.to_csv(out / "scores.csv", index_label="forecaster")
+    result.scores.to_csv(out / "scores.csv")
     figure = compare_forecasts(
         result.forecasts,
         result.truth,
         title="Forecasts of the Lorenz attractor from one start",
-        trained=(PROTOCOLS["24"].train_length - 1) * lorenz.INTERVAL,
+        trained=(PROTOCOLS["24"].train_length - 1) * lorenz.RECORDER.interval,
     )
     figure.savefig(out / "forecast.png", dpi=150)
     columns = ["mse", "rmse", "crps", "coverage90", "width90"]
     console.print(
-        score_table(result.scores.reindex(columns=columns), "23 steps ahead, 20 test sequences")
+        frame_table(result.scores.reindex(columns=columns), "23 steps ahead, 20 test sequences")
     )
     console.print(
         f"Wrote {out / 'scores.csv'} and {out / 'forecast.png'} "
@@ -90,15 +91,16 @@ app.add_typer(reproduce, name="reproduce")
 Out = Annotated[Path, typer.Option(help="Folder for tables and figures.")]
 Repetitions = Annotated[int, typer.Option(min=1, help="Independent repetitions of every row.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+PresetName = Annotated[
+    str, typer.Option("--preset", help="paper, recommended, or both: settings to train with.")
+]
 Quick = Annotated[bool, typer.Option("--quick", help="Two repetitions: a trial in minutes.")]
 
 
 @reproduce.command("lorenz")
 def reproduce_lorenz(
     out: Out = Path("runs/lorenz"),
-    preset: Annotated[
-        str, typer.Option(help="paper, recommended, or both: whose settings to train with.")
-    ] = "both",
+    preset: PresetName = "both",
     protocol: Annotated[
         str, typer.Option(help="24: sequences of 24 as in the table; appendix: 50 and 100.")
     ] = "24",
@@ -106,23 +108,27 @@ def reproduce_lorenz(
     seed: Seed = 0,
     quick: Quick = False,
 ) -> None:
-    """Table 1: the Lorenz attractor with one equation known, none, or all.
+    """Table 1 and figures: the Lorenz attractor with one equation known, none, or all.
 
-    Writes results.json, results.csv and results.md to OUT. Rows that are already there with the
-    same settings are not computed again.
+    Writes results.json, results.csv, results.md, the figures of the appendix (PNG and SVG), what
+    one known equation is worth in training sequences, and what a learned gate makes of a wrong
+    equation to OUT. Rows that are already there with the same settings are not computed again.
     """
     from hybridsde.experiments import lorenz
-    from hybridsde.report.reproduction import results_table
-    from hybridsde.report.terminal import fit_progress
+    from hybridsde.experiments.gate import learn_gate
+    from hybridsde.experiments.pictures import lorenz_picture
+    from hybridsde.experiments.worth import SIZES, learning_curve
+    from hybridsde.report.paper_figures import attractor, bands, knowledge, paths, save
+    from hybridsde.report.reproduction import results_tables
+    from hybridsde.report.terminal import fit_progress, frame_table
 
-    _choice(preset, (*lorenz.PRESETS, "both"), "--preset")
     _choice(protocol, tuple(lorenz.PROTOCOLS), "--protocol")
     console = Console()
-    presets = tuple(lorenz.PRESETS) if preset == "both" else (preset,)
+    presets = _presets(preset, lorenz.PRESETS)
+    chosen, settings = lorenz.PRESETS[presets[-1]], f"{presets[-1]} settings"
     repetitions = 2 if quick else repetitions
-    rows = len(lorenz.PUBLISHED) - 1
-    epochs = sum(rows * lorenz.PRESETS[name].training.epochs for name in presets)
-    with fit_progress(console, epochs) as watch:
+    sizes = SIZES[:2] if quick else SIZES
+    with fit_progress(console, _lorenz_epochs(presets, sizes)) as watch:
         results = lorenz.reproduce(
             out,
             presets=presets,
@@ -131,8 +137,76 @@ def reproduce_lorenz(
             seed=seed,
             watch=watch,
         )
-    console.print(results_table(results, "Lorenz attractor, Table 1"))
-    console.print(f"Wrote results.json, results.csv and results.md to {out}.")
+        picture = lorenz_picture(chosen, seed=seed, watch=watch)
+        strengths, terms = learn_gate(chosen, seed=seed, watch=watch)
+        curve = learning_curve(
+            chosen, repetitions=min(repetitions, 10), seed=seed, watch=watch, sizes=sizes
+        )
+    strengths.to_csv(out / "gate.csv")
+    terms.to_csv(out / "gate_terms.csv")
+    curve.to_csv(out / "knowledge.csv", index=False)
+    save(attractor(picture), out, "attractor")
+    for steps in (100, 200, 1000):
+        title = f"Lorenz, {steps} steps from T = 10 ({settings})"
+        save(bands(picture, steps, 2, title), out, f"forecast_{steps}")
+    title = f"Lorenz, single paths of 1000 steps from T = 10 ({settings})"
+    save(paths(picture, 1000, 7, title), out, "paths_1000")
+    title = f"What one known equation is worth ({settings})"
+    save(knowledge(curve, results.extra["oracle_mse"], title), out, "knowledge")
+    console.print(*results_tables(results, "Lorenz attractor, Table 1"))
+    console.print(frame_table(strengths, "Gate: dy is right, dz has the wrong sign"))
+    console.print(f"Wrote results.json, results.csv, results.md and the figures to {out}.")
+
+
+def _lorenz_epochs(presets: tuple[str, ...], sizes: tuple[int, ...]) -> int:
+    """All epochs of the command: rows of the table, two figures, the gate, the learning curve."""
+    from hybridsde.experiments import lorenz
+
+    rows = sum(method != "physics" for _, method in lorenz.PUBLISHED)
+    epochs = {name: lorenz.PRESETS[name].training.epochs for name in presets}
+    curve = sum(lorenz.PROTOCOLS["24"].train_sequences / size for size in sizes)
+    return round(rows * sum(epochs.values()) + (3 + curve) * epochs[presets[-1]])
+
+
+@reproduce.command("lotka-volterra")
+def reproduce_lotka_volterra(
+    out: Out = Path("runs/lotka-volterra"),
+    preset: PresetName = "both",
+    repetitions: Repetitions = 20,
+    seed: Seed = 0,
+    quick: Quick = False,
+) -> None:
+    """Black box, white box with wrong parameters, and hybrid on Lotka–Volterra.
+
+    Writes results.json, results.csv, results.md and the figure of the appendix to OUT. Rows that
+    are already there with the same settings are not computed again.
+    """
+    from hybridsde.experiments import lotka_volterra
+    from hybridsde.experiments.pictures import lotka_volterra_picture
+    from hybridsde.report.paper_figures import bands, save
+    from hybridsde.report.reproduction import results_tables
+    from hybridsde.report.terminal import fit_progress
+
+    console = Console()
+    presets = _presets(preset, lotka_volterra.PRESETS)
+    chosen = lotka_volterra.PRESETS[presets[-1]]
+    rows = sum(method != "physics" for _, method in lotka_volterra.ROWS)
+    epochs = sum(rows * lotka_volterra.PRESETS[name].training.epochs for name in presets)
+    with fit_progress(console, epochs + 2 * chosen.training.epochs) as watch:
+        results = lotka_volterra.reproduce(
+            out, presets=presets, repetitions=2 if quick else repetitions, seed=seed, watch=watch
+        )
+        picture = lotka_volterra_picture(chosen, seed=seed, watch=watch)
+    title = f"Lotka–Volterra, 200 steps from t = 1 ({presets[-1]} settings)"
+    save(bands(picture, 200, 3, title), out, "forecast_200")
+    console.print(*results_tables(results, "Lotka–Volterra"))
+    console.print(f"Wrote results.json, results.csv, results.md and the figure to {out}.")
+
+
+def _presets(asked: str, known: Mapping[str, object]) -> tuple[str, ...]:
+    """The presets to run, the one for figures last."""
+    _choice(asked, (*known, "both"), "--preset")
+    return tuple(known) if asked == "both" else (asked,)
 
 
 def _choice(value: str, allowed: tuple[str, ...], option: str) -> None:

@@ -3,23 +3,29 @@
 import json
 from dataclasses import replace
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from hybridsde import trainable
 from hybridsde.cli import app
-from hybridsde.datasets import lorenz
+from hybridsde.datasets import lorenz, lotka_volterra
 from hybridsde.experiments.lorenz import (
+    KNOWN,
     PRESETS,
     PROTOCOLS,
     PUBLISHED,
+    SYSTEM,
     noisy_physics,
-    recording,
-    run_row,
 )
+from hybridsde.experiments.system import recording, run_row
 from hybridsde.fit import Training
+from hybridsde.model.drift import make_gate
 
 
 def test_recording_follows_the_protocol(getkey):
@@ -28,7 +34,7 @@ def test_recording_follows_the_protocol(getkey):
     np.testing.assert_array_equal(path[0], [1, 1, 28])
     assert np.isfinite(path).all()
     assert (np.abs(path[:, :2]) < 40).all()
-    train, test = recording(PROTOCOLS["24"], key=jr.key(0))
+    train, test = recording(SYSTEM, PROTOCOLS["24"], key=jr.key(0))
     assert train.values.shape == test.values.shape == (20, 24, 3)
     np.testing.assert_allclose(train.times[-1, -1], 4.79, rtol=1e-5)
     np.testing.assert_allclose(test.times[0, 0], 10.0, rtol=1e-6)
@@ -60,7 +66,9 @@ def test_a_known_equation_helps():
     preset = replace(recommended, training=replace(recommended.training, epochs=50))
     error = {}
     for known in ("none", "y"):
-        scores, fitted = run_row(known, "e-pac-bayes", preset, repetitions=2)
+        scores, fitted = run_row(
+            SYSTEM, PROTOCOLS["24"], preset, KNOWN[known], "e-pac-bayes", repetitions=2
+        )
         assert scores["mse"].shape == (2, 4)
         assert fitted is not None
         assert not fitted.diverged.any()
@@ -96,8 +104,9 @@ def test_presets_are_the_papers_and_ours():
 def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
     """All nine rows on a small budget; a second call computes none of them."""
     from hybridsde.experiments import lorenz as experiment
+    from hybridsde.experiments import system
 
-    short = replace(PRESETS["recommended"], training=Training(epochs=2, batch_size=10))
+    short = replace(PRESETS["recommended"], training=Training(epochs=1, batch_size=100))
     monkeypatch.setitem(experiment.PRESETS, "recommended", short)
     command = ["reproduce", "lorenz", "--preset", "recommended", "--quick", "--out", str(tmp_path)]
     first = CliRunner().invoke(app, command)
@@ -109,15 +118,50 @@ def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
     assert physics["published_mse"] == 16.40
     assert physics["repetitions"] == 2
     assert physics["mse_se"] == pytest.approx(physics["mse_sd"] / 2**0.5)
-    monkeypatch.setattr(experiment, "run_row", None)
+    monkeypatch.setattr(system, "run_row", None)
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 0, again.output
     assert json.loads((tmp_path / "results.json").read_text())["rows"] == written["rows"]
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 1 + len(PUBLISHED)
     assert "| all | physics |" in (tmp_path / "results.md").read_text()
+    for name in ("attractor", "forecast_100", "forecast_1000", "paths_1000", "knowledge"):
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert "<svg" in (tmp_path / f"{name}.svg").read_text()
+    gate = pd.read_csv(tmp_path / "gate.csv", index_col="state")
+    assert gate.loc["x", "learned"] == 0
+    assert set(gate["quantised"].round(1) * 10 % 1) == {0}
 
 
 def test_unknown_choices_are_refused():
     result = CliRunner().invoke(app, ["reproduce", "lorenz", "--preset", "papre"])
     assert result.exit_code == 2
     assert "is not one of paper, recommended, both" in result.output
+
+
+def test_a_gate_on_the_grid_costs_its_logarithm(getkey):
+    """Quantising leaves γ at the nearest point; |Γ| points cost ln|Γ| inside the root."""
+    gate = make_gate("learn", ("x", "y"), ("y",))
+    moved = eqx.tree_at(lambda g: g.strength.raw, gate, jnp.array([0.0, 0.6]))
+    fixed = moved.quantised(jnp.linspace(0, 1, 11))
+    np.testing.assert_allclose(fixed.value, [0.0, 0.6], atol=1e-6)
+    assert not any(jax.tree.leaves(trainable(fixed)))
+
+
+def test_lotka_volterra_recordings_survive(getkey):
+    paths = jax.jit(jax.vmap(lambda key: lotka_volterra.observe(key=key)))(jr.split(getkey(), 20))
+    assert paths.shape == (20, 1000, 2)
+    assert (np.asarray(paths) > 0).all()
+
+
+def test_reproduce_lotka_volterra(tmp_path, monkeypatch):
+    from hybridsde.experiments import lotka_volterra as experiment
+
+    short = replace(experiment.PRESETS["recommended"], training=Training(epochs=20, batch_size=5))
+    monkeypatch.setitem(experiment.PRESETS, "recommended", short)
+    command = ["reproduce", "lotka-volterra", "--preset", "recommended", "--quick"]
+    result = CliRunner().invoke(app, [*command, "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    rows = json.loads((tmp_path / "results.json").read_text())["rows"]
+    error = {(row["known"], row["method"]): row["mse_mean"] for row in rows}
+    assert error["all", "e-pac-bayes"] < error["all", "physics"]
+    assert (tmp_path / "forecast_200.png").exists()

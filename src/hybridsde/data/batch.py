@@ -41,6 +41,22 @@ class Batch(eqx.Module):
         """The series at these positions, in this order."""
         return jax.tree.map(lambda leaf: leaf[indices], self)
 
+    def windows(self, length: int, stride: int) -> "Batch":
+        """Every series cut into overlapping pieces of one length. For series without padding."""
+        rows = np.arange(0, self.times.shape[-1] - length + 1, stride)[:, None] + np.arange(length)
+
+        def pieces(leaf: Array, rows: np.ndarray) -> Array:
+            return leaf[:, rows].reshape(len(leaf) * len(rows), rows.shape[1], *leaf.shape[2:])
+
+        return Batch(
+            times=pieces(self.times, rows),
+            steps=pieces(self.steps, rows[:, :-1]),
+            values=pieces(self.values, rows),
+            observed=pieces(self.observed, rows),
+            inputs=pieces(self.inputs, rows),
+            recorded=pieces(self.recorded, rows),
+        )
+
     @property
     def count(self) -> int:
         """How many series there are."""

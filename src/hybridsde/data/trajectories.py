@@ -148,7 +148,7 @@ class Trajectories:
         inside = np.array([origin in first for origin in self.origins])
         return self.take(np.flatnonzero(inside)), self.take(np.flatnonzero(~inside))
 
-    def windows(self, length: int, *, stride: int | None = None) -> "Trajectories":
+    def windows(self, length: int, stride: int | None = None) -> "Trajectories":
         """Cut every series into windows of `length` times; a shorter rest is left out."""
         stride = length if stride is None else stride
         check_whole(length, "length", least=2)

@@ -1,3 +1,4 @@
 """Systems to try things on, simulated from a seed."""
 
 from hybridsde.datasets import lorenz as lorenz
+from hybridsde.datasets import lotka_volterra as lotka_volterra

@@ -6,22 +6,15 @@ with ζ = 10, κ = 28, ρ = 2.67 from (1, 1, 28). 200 000 Euler steps of 1e-4, e
 2000 observations 0.01 apart.
 """
 
-import jax
-import jax.numpy as jnp
-import jax.random as jr
-import numpy as np
-
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Trajectories
-from hybridsde.model import physics_sde
+from hybridsde.datasets.observe import Recorder
 from hybridsde.physics import FunctionPhysics, known_drift
-from hybridsde.simulate import EulerMaruyama, Grid, rollout
 
 STATES = ("x", "y", "z")
 TRUE = {"zeta": 10.0, "kappa": 28.0, "rho": 2.67}
-START = (1.0, 1.0, 28.0)
-DIFFUSION = 1.0
-INTERVAL, OBSERVATIONS, STEPS_PER_OBSERVATION = 0.01, 2000, 100
+DIFFUSION = (1.0, 1.0, 1.0)
+RECORDER = Recorder((1.0, 1.0, 28.0), interval=0.01, observations=2000, steps_per_observation=100)
 
 
 def x_equation(x, y, zeta):
@@ -51,18 +44,9 @@ def true_physics() -> FunctionPhysics:
 
 def observe(*, key: PRNGKeyArray) -> Float[Array, "time state"]:
     """One recording: 2000 observations, the start included. Can be compiled and mapped."""
-    sde = physics_sde(true_physics(), DIFFUSION, STATES)
-    times = INTERVAL * jnp.arange(OBSERVATIONS)
-    intervals = jnp.full(OBSERVATIONS - 1, INTERVAL)
-    grid = Grid.refine(times, intervals, jnp.zeros((OBSERVATIONS, 0)), STEPS_PER_OBSERVATION)
-    normal = jr.normal(key, (len(grid.t), len(STATES)))
-    solver = EulerMaruyama(substeps=STEPS_PER_OBSERVATION)
-    dw = jnp.sqrt(grid.dt)[:, None] * normal
-    return rollout(sde, solver, grid, jnp.array(START), dw, None).states
+    return RECORDER.observe(true_physics(), DIFFUSION, STATES, key=key)
 
 
 def load(*, seed: int) -> Trajectories:
-    """One recording as a table of times and states."""
-    path = jax.jit(lambda key: observe(key=key))(jr.key(seed))
-    times = INTERVAL * np.arange(OBSERVATIONS)
-    return Trajectories.from_arrays([times], [path], states=STATES, ids=["lorenz"])
+    """One recording as times and states."""
+    return RECORDER.load(observe, STATES, "lorenz", seed=seed)

@@ -42,7 +42,7 @@ def run_demo(
     callbacks: Callable[[str], tuple[Callback, ...]] | None = None,
 ) -> Demo:
     """Fit both models, forecast, score. `callbacks` gives those of each fit by its name."""
-    first, second = lorenz.load(seed=seed).windows(lorenz.OBSERVATIONS // 2)
+    first, second = lorenz.load(seed=seed).windows(lorenz.RECORDER.observations // 2)
     cut = PROTOCOLS["24"]
     train = first.windows(cut.train_length).take(range(cut.train_sequences))
     test = second.windows(cut.test_length).take(range(cut.test_sequences))
@@ -56,7 +56,7 @@ def run_demo(
     runs = {
         name: fit(
             model,
-            train,
+            train if preset.window is None else train.windows(*preset.window),
             objective=preset.objective("e-pac-bayes"),
             solver=preset.solver,
             training=training,
@@ -67,7 +67,7 @@ def run_demo(
     }
     learned = {name: run.score(test, draws=DRAWS).loc["overall"] for name, run in runs.items()}
     rows = {"persistence": _persistence(test), **learned, "true equations": _oracle(test, seed)}
-    scores = pd.DataFrame(rows).T.reindex(columns=SCORES)
+    scores = pd.DataFrame(rows).T.reindex(columns=SCORES).rename_axis("forecaster")
     forecasts = {
         name: run.forecast(truth.start(), truth.times[0, 1:], draws=DRAWS)
         for name, run in runs.items()

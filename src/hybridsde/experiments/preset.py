@@ -18,6 +18,8 @@ class Preset:
     solver: AbstractSolver
     samples: int
     """S, paths per series and gradient step."""
+    window: tuple[int, int] | None = None
+    """Length and stride of the pieces that training sequences are cut into; None leaves them."""
 
     def objective(self, method: str) -> AbstractObjective:
         """The loss of a method."""

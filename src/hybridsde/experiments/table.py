@@ -6,12 +6,23 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from hybridsde._types import Array, Float
+
+
+class RowKey(NamedTuple):
+    """What must agree for a finished row to be used again."""
+
+    known: str
+    method: str
+    preset: str
+    protocol: str
+    repetitions: int
+    seed: int
 
 
 @dataclass(frozen=True)
@@ -37,16 +48,9 @@ class Row:
     seconds: float
 
     @property
-    def identity(self) -> tuple:
-        """What must agree for a finished row to be used again."""
-        return (
-            self.known,
-            self.method,
-            self.preset,
-            self.protocol,
-            self.repetitions,
-            self.seed,
-        )
+    def key(self) -> RowKey:
+        """The first fields, which say what was computed."""
+        return RowKey(*(getattr(self, name) for name in RowKey._fields))
 
 
 def summarise(
@@ -81,10 +85,10 @@ class Results:
         folder.mkdir(parents=True, exist_ok=True)
         self._read()
 
-    def get(self, identity: tuple, compute: Callable[[], Row]) -> Row:
-        """The finished row with this identity, or a new one, which is saved."""
+    def get(self, key: RowKey, compute: Callable[[], Row]) -> Row:
+        """The finished row with this key, or a new one, which is saved."""
         for row in self.rows:
-            if row.identity == identity:
+            if row.key == key:
                 return row
         row = compute()
         self.rows.append(row)

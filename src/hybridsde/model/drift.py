@@ -41,6 +41,15 @@ class Gate(eqx.Module):
         """γ."""
         return jnp.where(jnp.array(self.known), self.strength.value, 0.0)
 
+    def quantised(self, grid: Float[Array, " point"]) -> "Gate":
+        """The nearest point of a declared grid, held fixed.
+
+        A bound may then be evaluated at γ ∈ Γ with |Γ| = (points)^(known states), at a cost of
+        ln|Γ| (Haussmann et al. 2021, after Theorem 1).
+        """
+        nearest = jnp.argmin(jnp.abs(self.strength.value[:, None] - grid), axis=1)
+        return Gate(Fixed(grid[nearest]), self.known)
+
 
 class KnownDrift(eqx.Module):
     """γ ∘ r_ξ(h, t), the drift of the prior process (Haussmann et al. 2021, eq. prior_sde)."""

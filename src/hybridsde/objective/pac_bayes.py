@@ -4,6 +4,7 @@ import equinox as eqx
 
 from hybridsde._types import PRNGKeyArray
 from hybridsde.data import Batch
+from hybridsde.data.checks import check_whole
 from hybridsde.model import BayesianSDE
 from hybridsde.objective.base import (
     AbstractObjective,
@@ -17,7 +18,7 @@ from hybridsde.simulate import AbstractSolver, simulate
 
 
 class EmpiricalPACBayes(AbstractObjective):
-    """loss = −mll + √((KL + ln(4√N/δ)) / 2N)      (Haussmann et al. 2021, Algorithm 1).
+    """loss = −mll + √((KL + ln(4√N/δ) + ln|Γ|) / 2N)      (Haussmann et al. 2021, Algorithm 1).
 
     KL = path part + weight part (Lemma 1). With `NoPhysics` this is E-PAC-Bayes, with physics
     E-PAC-Bayes-Hybrid. `path_kl="sum"` adds the path KL over the N series as Algorithm 1 prints
@@ -33,9 +34,12 @@ class EmpiricalPACBayes(AbstractObjective):
     delta: float = eqx.field(static=True, default=0.05)
     path_kl: str = eqx.field(static=True, default="sum")
     estimator: str = eqx.field(static=True, default="mean_log")
+    gates: int = eqx.field(static=True, default=1)
+    """|Γ|: how many values γ is chosen from. Enters as ln|Γ|; 1 where γ is given."""
 
     def __check_init__(self):
         check_settings(self.samples, self.estimator)
+        check_whole(self.gates, "gates")
         if not 0 < self.delta < 1:
             raise ValueError(f"`delta` must lie strictly between 0 and 1, but is {self.delta}.")
         if self.path_kl not in ("sum", "mean"):
@@ -56,5 +60,5 @@ class EmpiricalPACBayes(AbstractObjective):
         path_kl = paths.kl.mean()
         weight_kl = model.network.kl_to_prior()
         kl = path_kl * (total if self.path_kl == "sum" else 1) + weight_kl
-        price = complexity(kl, total, self.delta, sampled=True)
+        price = complexity(kl, total, self.delta, sampled=True, gates=self.gates)
         return Terms(price - mll, mll, path_kl, weight_kl, price)

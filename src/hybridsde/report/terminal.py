@@ -11,7 +11,6 @@ from rich.progress import (
     Progress,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 from rich.table import Table
@@ -44,12 +43,10 @@ def fit_progress(console: Console, epochs: int | None = None) -> Iterator[FitPro
     """Bars with loss and the time that is left; `epochs` is the sum over all fits, if known."""
     columns = (
         TextColumn("[bold]{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=16),
         MofNCompleteColumn(),
-        TextColumn("epochs"),
-        TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[loss]}"),
     )
     with Progress(*columns, console=console) as bars:
@@ -57,12 +54,12 @@ def fit_progress(console: Console, epochs: int | None = None) -> Iterator[FitPro
         yield FitProgressBars(bars, whole)
 
 
-def score_table(scores: pd.DataFrame, title: str) -> Table:
-    """Scores with three significant digits; a dash where one does not apply."""
+def frame_table(frame: pd.DataFrame, title: str) -> Table:
+    """Numbers with three significant digits; a dash where one does not apply."""
     table = Table(title=title)
-    table.add_column("forecaster")
-    for name in scores.columns:
+    table.add_column(str(frame.index.name or ""))
+    for name in frame.columns:
         table.add_column(str(name), justify="right")
-    for name, row in scores.iterrows():
+    for name, row in frame.iterrows():
         table.add_row(str(name), *("–" if pd.isna(v) else f"{v:.3g}" for v in row))
     return table

@@ -1,0 +1,86 @@
+"""Forecasts that the paper shows as figures: one recording, several models."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import jax.random as jr
+
+from hybridsde.data import Trajectories
+from hybridsde.experiments import lorenz, lotka_volterra
+from hybridsde.experiments.preset import Preset
+from hybridsde.experiments.system import Protocol
+from hybridsde.fit import Callback
+from hybridsde.forecast import Forecast
+from hybridsde.model import HybridSDE
+from hybridsde.run import fit
+
+Watch = Callable[[str], tuple[Callback, ...]]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A recording, and what each model forecasts from one of its times."""
+
+    recording: Trajectories
+    truth: Trajectories
+    """The stretch that is forecast."""
+    forecasts: dict[str, Forecast]
+
+
+def lorenz_picture(preset: Preset, *, seed: int, watch: Watch) -> Picture:
+    """Black box against hybrid (third equation): 21 paths, 1000 steps from T = 10."""
+    recording = lorenz.lorenz.load(seed=seed)
+    half = lorenz.lorenz.RECORDER.observations // 2
+    physics = lorenz.noisy_physics(key=jr.key(seed))
+    models = {
+        "black box": preset.model,
+        "hybrid, dz known": replace(preset.model, physics=physics, gate={"z": 1.0}),
+    }
+    truth = recording.windows(half).take([1])
+    train = _training(recording, lorenz.PROTOCOLS["24"])
+    return Picture(recording, truth, _forecasts(models, preset, train, truth, 21, seed, watch))
+
+
+def lotka_volterra_picture(preset: Preset, *, seed: int, watch: Watch) -> Picture:
+    """Black box, white box and hybrid: 10 paths, 200 steps from t = 1."""
+    recording = lotka_volterra.lotka_volterra.load(seed=seed)
+    physics = lotka_volterra.noisy_physics(key=jr.key(seed))
+    models = {
+        "black box": preset.model,
+        "white box": replace(preset.model, physics=physics, hidden=None),
+        "hybrid": replace(preset.model, physics=physics),
+    }
+    truth = recording.windows(201, stride=100).take([1])
+    train = _training(recording, lotka_volterra.PROTOCOL)
+    return Picture(recording, truth, _forecasts(models, preset, train, truth, 10, seed, watch))
+
+
+def _training(recording: Trajectories, protocol: Protocol) -> Trajectories:
+    return recording.windows(protocol.train_length).take(range(protocol.train_sequences))
+
+
+def _forecasts(
+    models: dict[str, HybridSDE],
+    preset: Preset,
+    train: Trajectories,
+    truth: Trajectories,
+    draws: int,
+    seed: int,
+    watch: Watch,
+) -> dict[str, Forecast]:
+    """Fit each model and forecast the stretch; physics alone has nothing to fit but its start."""
+    forecasts = {}
+    for name, model in models.items():
+        alone = model.hidden is None
+        run = fit(
+            model,
+            train if preset.window is None else train.windows(*preset.window),
+            objective=preset.objective("e-pac-bayes"),
+            solver=preset.solver,
+            training=replace(preset.training, epochs=1) if alone else preset.training,
+            callbacks=() if alone else watch(f"figure: {name}"),
+            seed=seed,
+        )
+        ahead = truth.times[0, 1:]
+        forecasts[name] = run.forecast(truth.start(), ahead, draws=draws, paths_per_weight=1)
+    return forecasts

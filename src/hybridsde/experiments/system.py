@@ -1,0 +1,214 @@
+"""Experiments on a simulated system of which part is known, all repetitions as one program."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax import lax
+
+from hybridsde._types import Array, Float, Keys, PRNGKeyArray, PyTree
+from hybridsde.data import Batch
+from hybridsde.experiments.preset import Preset
+from hybridsde.experiments.table import Row, RowKey, summarise
+from hybridsde.fit import Callback, Fitted, train_many
+from hybridsde.forecast import evaluate
+from hybridsde.model import BayesianSDE, HybridSDE
+from hybridsde.physics import AbstractPhysics
+from hybridsde.simulate import AbstractSolver, EulerMaruyama
+
+DRAWS = 100
+"""Paths per test sequence. The paper averages 21, too few for the coverage of an interval."""
+
+
+@dataclass(frozen=True)
+class System:
+    """A simulated system: its recording, its true equations, and the noisy knowledge of them."""
+
+    states: tuple[str, ...]
+    diffusion: tuple[float, ...]
+    interval: float
+    observe: Callable[..., Float[Array, "time state"]]
+    """One recording from a `key`."""
+    truth: Callable[[], AbstractPhysics]
+    noisy: Callable[..., AbstractPhysics]
+    """All equations with wrong parameters, from a `key`."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a recording is cut: its first half into training sequences, its second into tests."""
+
+    train_sequences: int
+    train_length: int
+    test_sequences: int
+    test_length: int
+
+
+def cut(
+    system: System, path: Float[Array, "time state"], first: int, count: int, length: int
+) -> Batch:
+    """Consecutive sequences of a recording, from observation `first` on."""
+    end = first + count * length
+    shape = (count, length)
+    values = path[first:end].reshape(*shape, -1)
+    return Batch(
+        times=system.interval * jnp.arange(first, end, dtype=path.dtype).reshape(shape),
+        steps=jnp.full((count, length - 1), system.interval),
+        values=values,
+        observed=jnp.ones(values.shape, bool),
+        inputs=jnp.zeros((*shape, 0)),
+        recorded=jnp.ones(shape, bool),
+    )
+
+
+def recording(system: System, protocol: Protocol, *, key: PRNGKeyArray) -> tuple[Batch, Batch]:
+    """Training and test sequences of one recording."""
+    path = system.observe(key=key)
+    return (
+        cut(system, path, 0, protocol.train_sequences, protocol.train_length),
+        cut(system, path, len(path) // 2, protocol.test_sequences, protocol.test_length),
+    )
+
+
+@eqx.filter_jit
+def prepare(
+    system: System,
+    protocol: Protocol,
+    model: HybridSDE,
+    gate: Float[Array, " state"],
+    keys: Keys,
+) -> tuple[Batch, Batch, BayesianSDE]:
+    """Data sets and untrained models of all repetitions.
+
+    Rows differ in their gate alone, so one compiled program trains them all.
+    """
+
+    def one(key: PRNGKeyArray):
+        data_key, physics_key, init_key = jr.split(key, 3)
+        train, test = recording(system, protocol, key=data_key)
+        hybrid = replace(model, physics=system.noisy(key=physics_key))
+        untrained = hybrid.init(train, key=init_key)
+        gated = eqx.tree_at(lambda m: m.known.gate.strength.frozen, untrained, gate)
+        return train, test, gated
+
+    return eqx.filter_vmap(one)(keys)
+
+
+@eqx.filter_jit
+def score_many(
+    models: BayesianSDE, solver: AbstractSolver, test: Batch, draws: int, keys: Keys
+) -> dict[str, Float[Array, "seed column"]]:
+    """Scores of every repetition on its own test sequences, one after the other.
+
+    A repetition fills the machine by itself; all at once would only fill its memory.
+    """
+    arrays, static = eqx.partition((models, test, keys), eqx.is_array)
+
+    def one(arrays: PyTree) -> dict[str, Float[Array, " column"]]:
+        model, batch, key = eqx.combine(arrays, static)
+        return evaluate(model, solver, batch, draws, key=key)
+
+    return lax.map(one, arrays)
+
+
+def run_row(
+    system: System,
+    protocol: Protocol,
+    preset: Preset,
+    known: tuple[str, ...],
+    method: str,
+    *,
+    repetitions: int,
+    seed: int = 0,
+    callbacks: tuple[Callback, ...] = (),
+) -> tuple[dict[str, Float[Array, "seed column"]], Fitted | None]:
+    """Train and score one row of a table. Physics alone ("physics") is not trained."""
+    keys, fit_keys, test_keys = _keys(repetitions, seed)
+    gate = jnp.array([float(name in known) for name in system.states])
+    alone = method == "physics"
+    model = replace(preset.model, hidden=None) if alone else preset.model
+    train, test, models = prepare(system, protocol, model, gate, keys)
+    fitted = None
+    if not alone:
+        if preset.window is not None:
+            length, stride = preset.window
+            train = jax.vmap(lambda one: one.windows(length, stride))(train)
+        fitted = train_many(
+            models,
+            train,
+            preset.objective(method),
+            solver=preset.solver,
+            training=preset.training,
+            callbacks=callbacks,
+            keys=fit_keys,
+        )
+        models = fitted.model
+    return score_many(models, preset.solver, test, DRAWS, test_keys), fitted
+
+
+def compute_row(
+    key: RowKey,
+    published: float | None,
+    system: System,
+    protocol: Protocol,
+    preset: Preset,
+    known: tuple[str, ...],
+    watch: Callable[[str], tuple[Callback, ...]],
+) -> Row:
+    """Train, score and summarise. `watch` gives the callbacks of a row by its name."""
+    began = time.monotonic()
+    scores, fitted = run_row(
+        system,
+        protocol,
+        preset,
+        known,
+        key.method,
+        repetitions=key.repetitions,
+        seed=key.seed,
+        callbacks=() if key.method == "physics" else watch(" ".join(key[:3])),
+    )
+    return Row(
+        *key,
+        **summarise(scores),
+        published_mse=published,
+        diverged=0 if fitted is None else int(np.sum(fitted.diverged)),
+        seconds=time.monotonic() - began,
+    )
+
+
+def floors(system: System, protocol: Protocol, repetitions: int, seed: int) -> tuple[float, float]:
+    """MSE of the true SDE with ten sub-steps, and of predicting that nothing moves."""
+    keys, _, test_keys = _keys(repetitions, seed)
+    exact = HybridSDE(
+        states=system.states,
+        physics=system.truth(),
+        diffusion=system.diffusion,
+        noise=1e-3,
+        hidden=None,
+    )
+
+    @eqx.filter_jit
+    def all_repetitions(keys: Keys, test_keys: Keys):
+        def one(both: tuple[PRNGKeyArray, PRNGKeyArray]):
+            key, test_key = both
+            train, test = recording(system, protocol, key=jr.split(key, 3)[0])
+            model = exact.init(train, key=key)
+            scores = evaluate(model, EulerMaruyama(substeps=10), test, DRAWS, key=test_key)
+            still = jnp.mean((test.values[:, 1:] - test.values[:, :1]) ** 2)
+            return scores["mse"][-1], still
+
+        return lax.map(one, (keys, test_keys))
+
+    oracle, persistence = all_repetitions(keys, test_keys)
+    return float(oracle.mean()), float(persistence.mean())
+
+
+def _keys(repetitions: int, seed: int) -> tuple[Keys, Keys, Keys]:
+    """For data and models, for training, and for testing."""
+    model, fit, test = (jr.split(key, repetitions) for key in jr.split(jr.key(seed), 3))
+    return model, fit, test

@@ -1,0 +1,69 @@
+"""What knowledge is worth: test error against the number of recordings, with and without it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pandas as pd
+
+from hybridsde.experiments.lorenz import KNOWN, PROTOCOLS, SYSTEM
+from hybridsde.experiments.preset import Preset
+from hybridsde.experiments.system import DRAWS, prepare, score_many
+from hybridsde.fit import Callback, train_many
+
+SIZES = (2, 5, 10, 20, 40)
+"""Training sequences."""
+ROWS = ("none", "x", "y", "z")
+"""Known equations; all rows of one size are trained as one program."""
+
+
+def learning_curve(
+    preset: Preset,
+    *,
+    repetitions: int,
+    seed: int,
+    watch: Callable[[str], tuple[Callback, ...]],
+    sizes: tuple[int, ...] = SIZES,
+) -> pd.DataFrame:
+    """Test MSE of every row, size and repetition; each fit takes the same number of steps."""
+    model_key, fit_key, test_key = jr.split(jr.key(seed), 3)
+    keys = jr.split(model_key, repetitions)
+    count = len(ROWS) * repetitions
+    reference = PROTOCOLS["24"]
+    frames = []
+    for size in sizes:
+        protocol = replace(reference, train_sequences=size)
+        parts = [prepare(SYSTEM, protocol, preset.model, _gate(name), keys) for name in ROWS]
+        train, test, models = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+        if preset.window is not None:
+            length, stride = preset.window
+            train = jax.vmap(lambda one, n=length, s=stride: one.windows(n, s))(train)
+        epochs = max(1, round(preset.training.epochs * reference.train_sequences / size))
+        fitted = train_many(
+            models,
+            train,
+            preset.objective("e-pac-bayes"),
+            solver=preset.solver,
+            training=replace(preset.training, epochs=epochs),
+            callbacks=watch(f"{size} sequences"),
+            keys=jr.split(fit_key, count),
+        )
+        scores = score_many(fitted.model, preset.solver, test, DRAWS, jr.split(test_key, count))
+        frames.append(
+            pd.DataFrame(
+                {
+                    "known": np.repeat(ROWS, repetitions),
+                    "sequences": size,
+                    "repetition": np.tile(np.arange(repetitions), len(ROWS)),
+                    "mse": np.asarray(scores["mse"][:, -1]),
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def _gate(name: str):
+    return jnp.array([float(state in KNOWN[name]) for state in SYSTEM.states])
