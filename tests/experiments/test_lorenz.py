@@ -104,7 +104,9 @@ def test_presets_are_the_papers_and_ours():
 def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
     """All nine rows on a small budget; a second call computes none of them."""
     from hybridsde.experiments import lorenz as experiment
-    from hybridsde.experiments import system
+    from hybridsde.experiments import system, worth
+
+    monkeypatch.setattr(worth, "SIZES", (2,))
 
     short = replace(PRESETS["recommended"], training=Training(epochs=1, batch_size=100))
     monkeypatch.setitem(experiment.PRESETS, "recommended", short)

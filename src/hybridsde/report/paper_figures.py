@@ -109,7 +109,7 @@ def _room(values: np.ndarray) -> tuple[float, float]:
     """Space above for the legend, and for bands that run wide."""
     low, high = values.min(), values.max()
     spread = max(high - low, 1e-6)
-    return float(low - 0.3 * spread), float(high + 0.45 * spread)
+    return float(low - 0.5 * spread), float(high + 0.6 * spread)
 
 
 def knowledge(curve: pd.DataFrame, floor: float, title: str) -> Figure:
