@@ -129,7 +129,7 @@ def reproduce_lorenz(
     repetitions = 2 if quick else repetitions
     sizes = SIZES[:2] if quick else SIZES
     with fit_progress(console, _lorenz_epochs(presets, sizes)) as watch:
-        results = lorenz.reproduce(
+        results = lorenz.EXPERIMENT.reproduce(
             out,
             presets=presets,
             repetitions=repetitions,
@@ -162,10 +162,9 @@ def _lorenz_epochs(presets: tuple[str, ...], sizes: tuple[int, ...]) -> int:
     """All epochs of the command: rows of the table, two figures, the gate, the learning curve."""
     from hybridsde.experiments import lorenz
 
-    rows = sum(method != "physics" for _, method in lorenz.PUBLISHED)
-    epochs = {name: lorenz.PRESETS[name].training.epochs for name in presets}
+    one_fit = lorenz.PRESETS[presets[-1]].training.epochs
     curve = sum(lorenz.PROTOCOLS["24"].train_sequences / size for size in sizes)
-    return round(rows * sum(epochs.values()) + (3 + curve) * epochs[presets[-1]])
+    return lorenz.EXPERIMENT.epochs(presets) + round((3 + curve) * one_fit)
 
 
 @reproduce.command("lotka-volterra")
@@ -190,11 +189,15 @@ def reproduce_lotka_volterra(
     console = Console()
     presets = _presets(preset, lotka_volterra.PRESETS)
     chosen = lotka_volterra.PRESETS[presets[-1]]
-    rows = sum(method != "physics" for _, method in lotka_volterra.ROWS)
-    epochs = sum(rows * lotka_volterra.PRESETS[name].training.epochs for name in presets)
-    with fit_progress(console, epochs + 2 * chosen.training.epochs) as watch:
-        results = lotka_volterra.reproduce(
-            out, presets=presets, repetitions=2 if quick else repetitions, seed=seed, watch=watch
+    epochs = lotka_volterra.EXPERIMENT.epochs(presets) + 2 * chosen.training.epochs
+    with fit_progress(console, epochs) as watch:
+        results = lotka_volterra.EXPERIMENT.reproduce(
+            out,
+            presets=presets,
+            repetitions=2 if quick else repetitions,
+            protocol="50",
+            seed=seed,
+            watch=watch,
         )
         picture = lotka_volterra_picture(chosen, seed=seed, watch=watch)
     title = f"Lotka–Volterra, 200 steps from t = 1 ({presets[-1]} settings)"

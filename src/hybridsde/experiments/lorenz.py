@@ -4,19 +4,13 @@ Haussmann et al. 2021, Table 1. The first half of a recording is cut into traini
 second half into test sequences; the later points of each are predicted from its first.
 """
 
-import time
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-
 import jax.random as jr
 
 from hybridsde._types import PRNGKeyArray
 from hybridsde.datasets import lorenz
 from hybridsde.experiments.preset import Preset
-from hybridsde.experiments.system import Protocol, System, compute_row, floors
-from hybridsde.experiments.table import Results, RowKey
-from hybridsde.fit import Callback, Training
+from hybridsde.experiments.system import Experiment, Protocol, System
+from hybridsde.fit import Training
 from hybridsde.model import HybridSDE
 from hybridsde.physics import AbstractPhysics, known_drift
 from hybridsde.simulate import EulerMaruyama
@@ -103,32 +97,12 @@ Where our numbers differ from the published ones, and why:
 """
 
 
-def reproduce(
-    folder: Path,
-    *,
-    presets: tuple[str, ...],
-    repetitions: int,
-    protocol: str,
-    seed: int,
-    watch: Callable[[str], tuple[Callback, ...]],
-) -> Results:
-    """Every row of Table 1 under the chosen presets, saved as they finish.
-
-    `watch` gives the callbacks of a row by its name.
-    """
-    results = Results(folder, "Lorenz attractor (Haussmann et al. 2021, Table 1)", NOTES)
-    began = time.monotonic()
-    cut = PROTOCOLS[protocol]
-    for name in presets:
-        for (known, method), published in PUBLISHED.items():
-            key = RowKey(known, method, name, protocol, repetitions, seed)
-            work = (key, published, SYSTEM, cut, PRESETS[name], KNOWN[known], watch)
-            results.get(key, partial(compute_row, *work))
-    oracle, persistence = floors(SYSTEM, cut, repetitions, seed)
-    results.extra = {
-        "oracle_mse": oracle,
-        "persistence_mse": persistence,
-        "seconds": time.monotonic() - began,
-    }
-    results.save()
-    return results
+EXPERIMENT = Experiment(
+    "Lorenz attractor (Haussmann et al. 2021, Table 1)",
+    NOTES,
+    SYSTEM,
+    PROTOCOLS,
+    KNOWN,
+    PUBLISHED,
+    PRESETS,
+)

@@ -4,19 +4,13 @@ Haussmann et al. 2021, appendix. The first half of a recording gives 10 training
 observations, the second half 10 test sequences.
 """
 
-import time
-from collections.abc import Callable
-from functools import partial
-from pathlib import Path
-
 import jax.random as jr
 
 from hybridsde._types import PRNGKeyArray
 from hybridsde.datasets import lotka_volterra
 from hybridsde.experiments.preset import Preset
-from hybridsde.experiments.system import Protocol, System, compute_row, floors
-from hybridsde.experiments.table import Results, RowKey
-from hybridsde.fit import Callback, Training
+from hybridsde.experiments.system import Experiment, Protocol, System
+from hybridsde.fit import Training
 from hybridsde.model import HybridSDE
 from hybridsde.physics import AbstractPhysics, known_drift
 from hybridsde.simulate import EulerMaruyama
@@ -91,27 +85,12 @@ batch size 2, S and σ are ours; the paper gives none of them.
 """
 
 
-def reproduce(
-    folder: Path,
-    *,
-    presets: tuple[str, ...],
-    repetitions: int,
-    seed: int,
-    watch: Callable[[str], tuple[Callback, ...]],
-) -> Results:
-    """Black box, white box and hybrid under the chosen presets, saved as they finish."""
-    results = Results(folder, "Lotka–Volterra (Haussmann et al. 2021, appendix)", NOTES)
-    began = time.monotonic()
-    for name in presets:
-        for known, method in ROWS:
-            key = RowKey(known, method, name, "50", repetitions, seed)
-            work = (key, None, SYSTEM, PROTOCOL, PRESETS[name], KNOWN[known], watch)
-            results.get(key, partial(compute_row, *work))
-    oracle, persistence = floors(SYSTEM, PROTOCOL, repetitions, seed)
-    results.extra = {
-        "oracle_mse": oracle,
-        "persistence_mse": persistence,
-        "seconds": time.monotonic() - began,
-    }
-    results.save()
-    return results
+EXPERIMENT = Experiment(
+    "Lotka–Volterra (Haussmann et al. 2021, appendix)",
+    NOTES,
+    SYSTEM,
+    {"50": PROTOCOL},
+    KNOWN,
+    dict.fromkeys(ROWS),
+    PRESETS,
+)

@@ -1,8 +1,9 @@
 """Experiments on a simulated system of which part is known, all repetitions as one program."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import equinox as eqx
 import jax
@@ -14,7 +15,7 @@ from jax import lax
 from hybridsde._types import Array, Float, Keys, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
 from hybridsde.experiments.preset import Preset
-from hybridsde.experiments.table import Row, RowKey, summarise
+from hybridsde.experiments.table import Results, Row, RowKey, summarise
 from hybridsde.fit import Callback, Fitted, train_many
 from hybridsde.forecast import evaluate
 from hybridsde.model import BayesianSDE, HybridSDE
@@ -151,34 +152,74 @@ def run_row(
     return score_many(models, preset.solver, test, DRAWS, test_keys), fitted
 
 
-def compute_row(
-    key: RowKey,
-    published: float | None,
-    system: System,
-    protocol: Protocol,
-    preset: Preset,
-    known: tuple[str, ...],
-    watch: Callable[[str], tuple[Callback, ...]],
-) -> Row:
-    """Train, score and summarise. `watch` gives the callbacks of a row by its name."""
-    began = time.monotonic()
-    scores, fitted = run_row(
-        system,
-        protocol,
-        preset,
-        known,
-        key.method,
-        repetitions=key.repetitions,
-        seed=key.seed,
-        callbacks=() if key.method == "physics" else watch(" ".join(key[:3])),
-    )
-    return Row(
-        *key,
-        **summarise(scores),
-        published_mse=published,
-        diverged=0 if fitted is None else int(np.sum(fitted.diverged)),
-        seconds=time.monotonic() - began,
-    )
+@dataclass(frozen=True)
+class Experiment:
+    """A table of the paper: its system, its rows, and the settings to run them with."""
+
+    title: str
+    notes: str
+    """Why measured and published numbers differ."""
+    system: System
+    protocols: Mapping[str, Protocol]
+    known: Mapping[str, tuple[str, ...]]
+    """The equations behind each name in the column "known"."""
+    published: Mapping[tuple[str, str], float | None]
+    """The rows, (known, method), with the mean test MSE that the paper gives."""
+    presets: Mapping[str, Preset]
+
+    def epochs(self, presets: tuple[str, ...]) -> int:
+        """How many epochs all rows take together."""
+        rows = sum(method != "physics" for _, method in self.published)
+        return rows * sum(self.presets[name].training.epochs for name in presets)
+
+    def reproduce(
+        self,
+        folder: Path,
+        *,
+        presets: tuple[str, ...],
+        repetitions: int,
+        protocol: str,
+        seed: int,
+        watch: Callable[[str], tuple[Callback, ...]],
+    ) -> Results:
+        """Every row under the chosen presets, saved as they finish.
+
+        `watch` gives the callbacks of a row by its name.
+        """
+        results = Results(folder, self.title, self.notes)
+        began = time.monotonic()
+        for preset in presets:
+            for known, method in self.published:
+                key = RowKey(known, method, preset, protocol, repetitions, seed)
+                results.get(key, lambda key=key: self._row(key, watch))
+        oracle, persistence = floors(self.system, self.protocols[protocol], repetitions, seed)
+        results.extra = {
+            "oracle_mse": oracle,
+            "persistence_mse": persistence,
+            "seconds": time.monotonic() - began,
+        }
+        results.save()
+        return results
+
+    def _row(self, key: RowKey, watch: Callable[[str], tuple[Callback, ...]]) -> Row:
+        began = time.monotonic()
+        scores, fitted = run_row(
+            self.system,
+            self.protocols[key.protocol],
+            self.presets[key.preset],
+            self.known[key.known],
+            key.method,
+            repetitions=key.repetitions,
+            seed=key.seed,
+            callbacks=() if key.method == "physics" else watch(" ".join(key[:3])),
+        )
+        return Row(
+            *key,
+            **summarise(scores),
+            published_mse=self.published[key.known, key.method],
+            diverged=0 if fitted is None else int(np.sum(fitted.diverged)),
+            seconds=time.monotonic() - began,
+        )
 
 
 def floors(system: System, protocol: Protocol, repetitions: int, seed: int) -> tuple[float, float]:
