@@ -19,7 +19,7 @@ from hybridsde.experiments.table import Results, Row, RowKey, summarise
 from hybridsde.fit import Callback, Fitted, train_many
 from hybridsde.forecast import evaluate
 from hybridsde.model import BayesianSDE, HybridSDE
-from hybridsde.physics import AbstractPhysics
+from hybridsde.physics import AbstractPhysics, known_drift
 from hybridsde.simulate import AbstractSolver, EulerMaruyama
 
 DRAWS = 100
@@ -38,6 +38,15 @@ class System:
     truth: Callable[[], AbstractPhysics]
     noisy: Callable[..., AbstractPhysics]
     """All equations with wrong parameters, from a `key`."""
+
+
+def perturbed(
+    equations: Callable, true: Mapping[str, float], sd: float, *, key: PRNGKeyArray
+) -> AbstractPhysics:
+    """The equations with every parameter off by its own normal error."""
+    errors = sd * jr.normal(key, (len(true),))
+    pairs = zip(true.items(), errors, strict=True)
+    return known_drift(equations, **{name: value + error for (name, value), error in pairs})
 
 
 @dataclass(frozen=True)
