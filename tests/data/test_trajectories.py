@@ -98,8 +98,8 @@ def nan_at(row, column):
 @pytest.mark.parametrize(
     ("times", "values", "kwargs", "message"),
     [
-        ([[0, 2, 1]], [Y], {}, "series '0' does not after index 1 .*Sort each series"),
-        ([[0, 1, 1]], [Y], {}, "series '0' does not after index 1 .*Merge rows"),
+        ([[0, 2, 1]], [Y], {}, r"not after index 1 .*Sort each series by time first\.$"),
+        ([[0, 1, 1]], [Y], {}, r"'0' does not after index 1 .*Merge rows of equal time first\.$"),
         ([T, [0, np.nan, 1]], [Y, Y], {}, "`times` of series '1' is nan at index 1"),
         ([T], [nan_at(2, 1)], {}, "`values` of series '0' is nan in 'x1' at index 2"),
         ([T], [np.full((3, 2), np.inf)], {}, "is inf in 'x0' at index 0"),

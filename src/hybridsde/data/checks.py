@@ -40,7 +40,7 @@ def check_times(times: Float[np.ndarray, " time"], name: str) -> None:
         )
         raise ValueError(
             f"`times` must increase within a series, but series {name!r} does not after index "
-            f"{index} ({times[index]:g}, then {times[index + 1]:g}). {remedy} first."
+            f"{index} ({times[index]:g}, then {times[index + 1]:g}). {remedy}"
         )
 
 
