@@ -27,6 +27,7 @@ from hybridsde.model.drift import make_gate
 from hybridsde.model.network import Linear
 from hybridsde.model.weights import WEIGHTS
 from hybridsde.physics import NoPhysics
+from hybridsde.simulate import Paths, rollout
 
 STANDARD_ERRORS = 5.0
 
@@ -55,6 +56,13 @@ def tree_allclose(left, right, *, rtol: float = 1e-5, atol: float = 1e-6) -> boo
         np.allclose(a, b, rtol=rtol, atol=atol) if eqx.is_inexact_array(a) else bool(np.all(a == b))
         for a, b in pairs
     )
+
+
+def single_rollout(sde, solver, grid, h0, dw) -> Paths:
+    """One path: `rollout` with a single lane and a single series."""
+    grid = jax.tree.map(lambda leaf: leaf[:, None], grid)
+    paths = rollout(sde, solver, grid, h0[None, None], dw[:, None, None], None)
+    return jax.tree.map(lambda leaf: leaf[0, 0], paths)
 
 
 def strong_order(steps, errors) -> float:

@@ -5,6 +5,7 @@ Every array axis in the package carries one of these names:
     seed     independent repetitions of a fit
     sample   Monte-Carlo draws: weights, then noise
     series   trajectories
+    lane     paths of one series that a draw of the network drives side by side
     time     observation times; `step` for the solver's finer grid
     state    components of h
     obs      components of y
@@ -16,7 +17,7 @@ Layers of a network use `in`, `out` and `width`.
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, PyTree, UInt32
 
 Scalar = Float[Array, ""]
 
@@ -26,4 +27,15 @@ Keys = Key[Array, " seed"]
 Numbers = float | int | Sequence | np.ndarray | Array
 """What a user may write for a number, a list of them, or an array."""
 
-__all__ = ["Array", "Bool", "Float", "Int", "Keys", "Numbers", "PRNGKeyArray", "PyTree", "Scalar"]
+__all__ = [
+    "Array",
+    "Bool",
+    "Float",
+    "Int",
+    "Keys",
+    "Numbers",
+    "PRNGKeyArray",
+    "PyTree",
+    "Scalar",
+    "UInt32",
+]

@@ -47,8 +47,7 @@ def test_held_and_local_weights_agree_in_the_law_of_one_call(getkey):
     def call(weights, key):
         draw_key, call_key = jr.split(key)
         drawn = weights.draw(net, key=draw_key)
-        noise = drawn.noise(1, key=call_key)
-        return drawn(x, jax.tree.map(lambda leaf: leaf[0], noise))
+        return drawn(x, drawn.noise((), key=call_key))
 
     mean = net.posterior.mean(x)
     variance = 0.3**2 * (x @ x + 1)
@@ -63,7 +62,7 @@ def test_vanishing_spread_gives_the_mean_network(getkey):
     x = jnp.array([0.3, 0.4])
     expected = net.posterior.mean(x)
     local = net.local()
-    noise = jax.tree.map(lambda leaf: leaf[0], local.noise(1, key=getkey()))
+    noise = local.noise((), key=getkey())
     np.testing.assert_allclose(net.sample(key=getkey())(x), expected, rtol=1e-6)
     np.testing.assert_allclose(local(x, noise), expected, rtol=1e-5)
 

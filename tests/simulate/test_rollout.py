@@ -11,6 +11,7 @@ from helpers import (
     assert_variance_close,
     linear_model,
     regular_batch,
+    single_rollout,
     strong_order,
     tiny_model,
     wiggles,
@@ -22,7 +23,7 @@ from hybridsde.model.diffusion import constant_diffusion, function_diffusion
 from hybridsde.model.drift import KnownDrift, make_gate
 from hybridsde.model.network import ZeroNetwork
 from hybridsde.model.sde import SDE
-from hybridsde.simulate import Grid, rollout, simulate
+from hybridsde.simulate import Grid, simulate
 
 OU = known_drift(lambda x, a: {"x": -a * x}, a=1.0)
 """The prior process: rate a = 1. With the learned −b x it becomes rate κ = 1.5."""
@@ -106,7 +107,7 @@ def test_endpoint_strong_order_on_geometric_brownian_motion(getkey):
         grid = Grid.refine(times, jnp.diff(times), jnp.zeros((count + 1, 0)), 1)
         coarse = dw.reshape(samples, count, -1, 1).sum(2)
         end = jax.vmap(
-            lambda one: rollout(sde, EulerMaruyama(), grid, jnp.ones(1), one, None).states[-1, 0]
+            lambda one: single_rollout(sde, EulerMaruyama(), grid, jnp.ones(1), one).states[-1, 0]
         )(coarse)
         return float(jnp.abs(end - exact).mean())
 
@@ -119,21 +120,19 @@ def test_substeps_equal_a_finer_grid(getkey):
     sde = linear_model(-1.0, diffusion=0.5).draw(key=getkey())
     coarse, fine = jnp.linspace(0, 1, 6), jnp.linspace(0, 1, 26)
     dw = 0.2 * jr.normal(getkey(), (25, 1))
-    with_substeps = rollout(
+    with_substeps = single_rollout(
         sde,
         EulerMaruyama(substeps=5),
         Grid.refine(coarse, jnp.diff(coarse), jnp.zeros((6, 0)), 5),
         jnp.ones(1),
         dw,
-        None,
     )
-    plain = rollout(
+    plain = single_rollout(
         sde,
         EulerMaruyama(),
         Grid.refine(fine, jnp.diff(fine), jnp.zeros((26, 0)), 1),
         jnp.ones(1),
         dw,
-        None,
     )
     np.testing.assert_allclose(with_substeps.states, plain.states[::5], rtol=1e-5)
     np.testing.assert_allclose(with_substeps.kl, plain.kl, rtol=1e-5)
@@ -167,13 +166,12 @@ def test_scalar_diagonal_and_matrix_give_the_same_paths(getkey):
     grid = Grid.refine(times, jnp.diff(times), jnp.zeros((11, 0)), 1)
     dw = 0.3 * jr.normal(getkey(), (10, 2))
     results = [
-        rollout(
+        single_rollout(
             SDE(sde.learned, sde.known, constant_diffusion(value, ("x", "y"))),
             EulerMaruyama(),
             grid,
             jnp.ones(2),
             dw,
-            None,
         )
         for value in (0.5, [0.5, 0.5], 0.5 * np.eye(2))
     ]

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from hybridsde._random import normals
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Trajectories
 from hybridsde.model import physics_sde
@@ -37,9 +38,11 @@ class Recorder:
         count, fine = self.observations, self.steps_per_observation
         times = self.interval * jnp.arange(count, dtype=float)
         grid = Grid.refine(times, jnp.full(count - 1, self.interval), jnp.zeros((count, 0)), fine)
-        dw = jnp.sqrt(grid.dt)[:, None] * jr.normal(key, (len(grid.t), len(states)))
+        grid = jax.tree.map(lambda leaf: leaf[:, None], grid)
+        dw = jnp.sqrt(grid.dt)[..., None, None] * normals(key, (len(grid.t), 1, 1, len(states)))
+        start = jnp.array(self.start)[None, None]
         solver = EulerMaruyama(substeps=fine)
-        return rollout(sde, solver, grid, jnp.array(self.start), dw, None).states
+        return rollout(sde, solver, grid, start, dw, None).states[0, 0]
 
     def load(self, observe, states: tuple[str, ...], name: str, *, seed: int) -> Trajectories:
         """A recording made by `observe`, as times and states."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 from jax.flatten_util import ravel_pytree
 
 from hybridsde._parameters import Fixed
+from hybridsde._random import normals
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
 from hybridsde.model.network import ACTIVATIONS, MLP, AbstractNetwork, LocalMLP, ZeroNetwork
 
@@ -115,7 +115,7 @@ class BayesianMLP(AbstractBayesianNetwork):
     def local(self) -> LocalMLP:
         """The network whose activations are drawn at every call."""
         variance = jax.tree.map(lambda log_sd: jnp.exp(2 * log_sd), self.posterior.log_sd)
-        return LocalMLP(self.posterior.mean, variance)
+        return LocalMLP.of(self.posterior.mean, variance)
 
     def kl_to_prior(self) -> Scalar:
         """KL(p_φ(θ) ‖ p_pri(θ)), summed over weights and biases."""
@@ -132,4 +132,4 @@ class BayesianMLP(AbstractBayesianNetwork):
 def _normal_like(tree: PyTree, *, key: PRNGKeyArray) -> PyTree:
     """Standard normals in the shape of a tree, from one draw."""
     flat, unravel = ravel_pytree(tree)
-    return unravel(jr.normal(key, flat.shape, flat.dtype))
+    return unravel(normals(key, flat.shape, flat.dtype))

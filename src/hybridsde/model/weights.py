@@ -1,6 +1,7 @@
 """How long one draw of the weights lasts: a whole path, or a single call."""
 
 import abc
+from typing import ClassVar
 
 import equinox as eqx
 
@@ -12,6 +13,9 @@ from hybridsde.model.network import AbstractNetwork
 class AbstractWeights(eqx.Module):
     """Turns a distribution over weights into a network that can be called."""
 
+    held: eqx.AbstractClassVar[bool]
+    """Whether paths need networks of their own; else one serves all, and its noise differs."""
+
     @abc.abstractmethod
     def draw(self, network: AbstractBayesianNetwork, *, key: PRNGKeyArray) -> AbstractNetwork:
         """The network of one path."""
@@ -19,6 +23,8 @@ class AbstractWeights(eqx.Module):
 
 class HeldWeights(AbstractWeights):
     """One draw of θ, held along the whole path (Algorithm 1)."""
+
+    held: ClassVar[bool] = True
 
     def draw(self, network: AbstractBayesianNetwork, *, key: PRNGKeyArray) -> AbstractNetwork:
         """θ ~ p_φ(θ)."""
@@ -31,6 +37,8 @@ class LocalWeights(AbstractWeights):
     A different model from held weights: independent draws average out along the path, so the
     epistemic variance of h_T shrinks from s²T² to s²TΔt for a constant drift of spread s.
     """
+
+    held: ClassVar[bool] = False
 
     def draw(self, network: AbstractBayesianNetwork, *, key: PRNGKeyArray) -> AbstractNetwork:
         """The distribution itself; its calls do the drawing."""

@@ -1,14 +1,17 @@
-"""Paths of the SDE: one scan for a path and its KL, batched over samples and series."""
+"""Paths of the SDE and their path KL: one scan, with all paths side by side in it."""
+
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jax import lax
 
+from hybridsde._random import normals
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
 from hybridsde.model import SDE, BayesianSDE
+from hybridsde.simulate import gathered
 from hybridsde.simulate.grid import Grid
 from hybridsde.simulate.solver import AbstractSolver
 
@@ -16,37 +19,58 @@ from hybridsde.simulate.solver import AbstractSolver
 class Paths(eqx.Module):
     """States at the observation times, the start included, and the path KL of each path."""
 
-    states: Float[Array, "*sample time state"]
-    kl: Float[Array, "*sample"]
+    states: Float[Array, "*path time state"]
+    kl: Float[Array, "*path"]
+
+
+class _Step(NamedTuple):
+    """What one step is given, or which of it belongs to single lanes."""
+
+    grid: Any
+    dw: Any
+    noise: Any
 
 
 def rollout(
     sde: SDE,
     solver: AbstractSolver,
     grid: Grid,
-    h0: Float[Array, " state"],
-    dw: Float[Array, "step state"],
+    h0: Float[Array, "lane series state"],
+    dw: Float[Array, "step lane series state"],
     noise: PyTree,
 ) -> Paths:
-    """One path through the grid, with the path KL it accumulates.
+    """Paths through the grids of all series, with the path KL that they accumulate.
 
     KL_path = ½ Σ_k f_kᵀ J_k⁻¹ f_k Δt_k      (Haussmann et al. 2021, Lemma 1)
 
-    An estimate by one path; its mean over paths is the path part of the Lemma.
+    An estimate by one path; its mean over paths is the path part of the Lemma. The arrays of
+    `grid` are step × series, those of `noise` step × lane × series.
     """
 
-    def advance(
-        carry: tuple[Float[Array, " state"], Scalar], step
-    ) -> tuple[tuple[Float[Array, " state"], Scalar], Float[Array, " state"]]:
+    layers = sde.learned.network.layers
+    bare = _with_layers(sde, None)
+
+    def one_path(layers: tuple, bare: SDE, carry: tuple[Float[Array, " state"], Scalar], x: _Step):
         h, kl = carry
-        t, dt, u, dw, noise = step
-        h, energy = solver.step(sde, t, h, u, dt, dw, noise)
+        whole = _with_layers(bare, layers)
+        h, energy = solver.step(whole, x.grid.t, h, x.grid.u, x.grid.dt, x.dw, x.noise)
         return (h, kl + energy), h
 
-    steps = (grid.t, grid.dt, grid.u, dw, noise)
-    (_, kl), states = lax.scan(advance, (h0, jnp.zeros((), h0.dtype)), steps)
+    def all_paths(one):
+        return jax.vmap(jax.vmap(one), in_axes=(0, _Step(None, 0, 0), 0))
+
+    carry = (h0, jnp.zeros(h0.shape[:-1], h0.dtype))
+    xs = _Step(grid, dw, noise)
+    scanned = gathered.scan(one_path, all_paths, layers, bare, carry, xs, dw.shape[:-1])
+    (_, kl), states = scanned
     observed = states[solver.substeps - 1 :: solver.substeps]
-    return Paths(jnp.concatenate([h0[None], observed]), kl)
+    return Paths(jnp.moveaxis(jnp.concatenate([h0[None], observed]), 0, 2), kl)
+
+
+def _with_layers(sde: SDE, layers: tuple | None) -> SDE:
+    return eqx.tree_at(
+        lambda s: s.learned.network.layers, sde, layers, is_leaf=lambda leaf: leaf is None
+    )
 
 
 def simulate(
@@ -64,22 +88,22 @@ def simulate(
     Wiener noise alone: the nested design that separates epistemic from aleatoric variance. The
     sample axis holds the paths of the first draw, then those of the second, and so on.
     """
+    refine = jax.vmap(Grid.refine, in_axes=(0, 0, 0, None), out_axes=1)
+    grid = refine(batch.times, batch.steps, batch.inputs, solver.substeps)
+    steps, series = grid.dt.shape
+    sets = 1 if model.weights.held else samples
 
-    def under_one_draw(key: PRNGKeyArray) -> Paths:
+    def under_one_network(key: PRNGKeyArray) -> Paths:
         weight_key, call_key, path_key = jr.split(key, 3)
         sde = model.draw(key=weight_key)
+        noise = sde.learned.network.noise((steps, sets, series), key=call_key)
+        noise = jax.tree.map(lambda leaf: jnp.repeat(leaf, paths, 1), noise)
+        shape = (1 + steps, sets * paths, series, model.states)
+        normal = normals(path_key, shape, grid.dt.dtype)
+        dw = jnp.sqrt(grid.dt)[:, None, :, None] * normal[1:]
+        over_series = jax.vmap(model.initial_state)
+        h0 = jax.vmap(over_series, (None, None, 0))(batch.values, batch.observed, normal[0])
+        return rollout(sde, solver, grid, h0, dw, noise)
 
-        def one_path(series: Batch, call_key: PRNGKeyArray, key: PRNGKeyArray) -> Paths:
-            grid = Grid.refine(series.times, series.steps, series.inputs, solver.substeps)
-            normal = jr.normal(key, (1 + len(grid.t), model.states), grid.dt.dtype)
-            h0 = model.initial_state(series.values, series.observed, normal[0])
-            noise = sde.learned.network.noise(len(grid.t), key=call_key)
-            return rollout(sde, solver, grid, h0, jnp.sqrt(grid.dt)[:, None] * normal[1:], noise)
-
-        call_keys = jr.split(call_key, batch.count)
-        path_keys = jr.split(path_key, (paths, batch.count))
-        over_series = jax.vmap(one_path)
-        return jax.vmap(over_series, (None, None, 0))(batch, call_keys, path_keys)
-
-    nested = jax.vmap(under_one_draw)(jr.split(key, samples))
+    nested = jax.vmap(under_one_network)(jr.split(key, samples // sets))
     return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), nested)
