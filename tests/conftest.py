@@ -11,6 +11,9 @@ mpl.use("agg")
 # Compilation takes most of the time here; what is computed does not change.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
+# Two devices, as on a machine with two cores, so that the tests take the paths users take.
+jax.config.update("jax_num_cpu_devices", 2)
+
 OWN = {"data", "physics", "model", "simulate", "objective", "forecast"}
 """Folders whose tests run no code of optax, which relies on implicit promotion."""
 

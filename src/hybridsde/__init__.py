@@ -8,6 +8,7 @@ for two things: `hybridsde.fit` is the function; its folder is reached by
 """
 
 from hybridsde import datasets as datasets
+from hybridsde._devices import use_all_cores as use_all_cores
 from hybridsde._parameters import AbstractParameter as AbstractParameter
 from hybridsde._parameters import Bounded as Bounded
 from hybridsde._parameters import Fixed as Fixed

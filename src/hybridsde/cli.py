@@ -34,7 +34,10 @@ def main(
     ] = False,
 ) -> None:
     """Hybridsde."""
+    from hybridsde._devices import use_all_cores
+
     del version
+    use_all_cores()
 
 
 @app.command()

@@ -94,7 +94,7 @@ def test_endpoint_strong_order_on_geometric_brownian_motion(getkey):
     states = ("x",)
     growth = known_drift(lambda x: {"x": mu * x})
     sde = SDE(
-        LearnedDrift(ZeroNetwork(1), Scale.identity(1, 0), autonomous=True),
+        LearnedDrift(ZeroNetwork(outputs=1), Scale.identity(1, 0), autonomous=True),
         KnownDrift(growth, make_gate(None, states, states), states, ()),
         function_diffusion(lambda h, t: sigma * h, states),
     )

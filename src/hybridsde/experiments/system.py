@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jax import lax
 
-from hybridsde._types import Array, Float, Keys, PRNGKeyArray, PyTree
+from hybridsde._devices import over_seeds
+from hybridsde._types import Array, Float, Keys, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.experiments.preset import Preset
 from hybridsde.experiments.table import Results, Row, RowKey, summarise
@@ -106,7 +106,7 @@ def prepare(
         gated = eqx.tree_at(lambda m: m.known.gate.strength.frozen, untrained, gate)
         return train, test, gated
 
-    return eqx.filter_vmap(one)(keys)
+    return over_seeds(one, keys)
 
 
 @eqx.filter_jit
@@ -115,15 +115,13 @@ def score_many(
 ) -> dict[str, Float[Array, "seed column"]]:
     """Scores of every repetition on its own test sequences, one after the other.
 
-    A repetition fills the machine by itself; all at once would only fill its memory.
+    A repetition fills a device by itself; all at once would only fill its memory.
     """
-    arrays, static = eqx.partition((models, test, keys), eqx.is_array)
 
-    def one(arrays: PyTree) -> dict[str, Float[Array, " column"]]:
-        model, batch, key = eqx.combine(arrays, static)
+    def one(model: BayesianSDE, batch: Batch, key: PRNGKeyArray) -> dict[str, Float[Array, " _"]]:
         return evaluate(model, solver, batch, draws, key=key)
 
-    return lax.map(one, arrays)
+    return over_seeds(one, models, test, keys, one_by_one=True)
 
 
 def run_row(
@@ -244,15 +242,14 @@ def floors(system: System, protocol: Protocol, repetitions: int, seed: int) -> t
 
     @eqx.filter_jit
     def all_repetitions(keys: Keys, test_keys: Keys):
-        def one(both: tuple[PRNGKeyArray, PRNGKeyArray]):
-            key, test_key = both
+        def one(key: PRNGKeyArray, test_key: PRNGKeyArray):
             train, test = recording(system, protocol, key=jr.split(key, 3)[0])
             model = exact.init(train, key=key)
             scores = evaluate(model, EulerMaruyama(substeps=10), test, DRAWS, key=test_key)
             still = jnp.mean((test.values[:, 1:] - test.values[:, :1]) ** 2)
             return scores["mse"][-1], still
 
-        return lax.map(one, (keys, test_keys))
+        return over_seeds(one, keys, test_keys, one_by_one=True)
 
     oracle, persistence = all_repetitions(keys, test_keys)
     return float(oracle.mean()), float(persistence.mean())

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hybridsde._devices import over_seeds, shards
 from hybridsde._types import Keys, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
@@ -81,7 +82,7 @@ def train_many(
     chunk: int = 50,
     keys: Keys,
 ) -> Fitted:
-    """Fit a model per key as one program, `chunk` of them at a time to bound memory.
+    """Fit a model per key as one program on all devices, `chunk` at a time to bound memory.
 
     `models`, `data` and `validation` carry a leading `seed` axis on every array: repetitions
     may differ in weights, scales, data and physical parameters. Each equals the `train` of
@@ -91,6 +92,7 @@ def train_many(
     solver, training = solver or EulerMaruyama(), training or Training()
     count = len(keys)
     size = -(-count // -(-count // chunk))  # chunks of one size, so that nothing recompiles
+    size = -(-size // shards(size)) * shards(size)
     parts = []
     starts = range(0, count, size)
     for part, first in enumerate(starts):
@@ -113,7 +115,7 @@ def _one_epoch(state: FitState, problem: Problem):
 
 @eqx.filter_jit
 def _many_epochs(states: FitState, problem: Problem):
-    return eqx.filter_vmap(run_epoch)(states, problem)
+    return over_seeds(run_epoch, states, problem)
 
 
 def _drive(

@@ -65,11 +65,11 @@ class NothingLearned(AbstractBayesianNetwork):
     def sample(self, *, key: PRNGKeyArray) -> ZeroNetwork:
         """Zero."""
         del key
-        return ZeroNetwork(self.outputs)
+        return ZeroNetwork(outputs=self.outputs)
 
     def local(self) -> ZeroNetwork:
         """Zero."""
-        return ZeroNetwork(self.outputs)
+        return ZeroNetwork(outputs=self.outputs)
 
     def kl_to_prior(self) -> Scalar:
         """Zero."""

@@ -46,7 +46,7 @@ def physics_sde(
     gate = make_gate(None, states, physics.known(states, inputs))
     scale = Scale.identity(len(states), len(inputs))
     return SDE(
-        LearnedDrift(ZeroNetwork(len(states)), scale, autonomous=True),
+        LearnedDrift(ZeroNetwork(outputs=len(states)), scale, autonomous=True),
         KnownDrift(physics, gate, states, inputs),
         constant_diffusion(diffusion, states),
     )

@@ -46,7 +46,6 @@ def rollout(
     An estimate by one path; its mean over paths is the path part of the Lemma. The arrays of
     `grid` are step × series, those of `noise` step × lane × series.
     """
-
     layers = sde.learned.network.layers
     bare = _with_layers(sde, None)
 

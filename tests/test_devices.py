@@ -1,0 +1,65 @@
+"""Repetitions spread over devices: the same numbers as on one."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+from helpers import tiny_model, tree_allclose, wiggles
+from hybridsde import EmpiricalPACBayes, Training, _devices, train_many
+from hybridsde._devices import over_seeds, shards, use_all_cores
+from hybridsde.data import Batch
+
+
+def test_the_tests_run_on_two_devices():
+    assert jax.local_device_count() == 2
+    assert shards(1) == 1
+    assert shards(5) == 2
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_every_repetition_is_mapped_and_none_is_added(count, one_by_one):
+    values = jnp.arange(2.0 * count).reshape(count, 2)
+    tree = {"values": values, "name": "a static leaf"}
+
+    def one(tree):
+        assert tree["name"] == "a static leaf"
+        return tree["values"].sum(), tree["values"] ** 2
+
+    sums, squares = jax.jit(lambda v: over_seeds(one, tree | {"values": v}, one_by_one=one_by_one))(
+        values
+    )
+    np.testing.assert_allclose(sums, values.sum(1))
+    np.testing.assert_allclose(squares, values**2)
+
+
+def test_work_is_on_both_devices():
+    spread = jax.jit(lambda v: over_seeds(jnp.sin, v))(jnp.arange(4.0))
+    assert len(spread.sharding.device_set) == 2
+
+
+def test_three_fits_on_two_devices_equal_those_on_one(getkey, monkeypatch):
+    batch = Batch.of(wiggles())
+    keys = jr.split(getkey(), 3)
+    models = jax.vmap(lambda key: tiny_model().init(batch, key=key))(keys)
+    data = jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), batch)
+
+    def fit():
+        training = Training(epochs=3)
+        return train_many(models, data, EmpiricalPACBayes(), training=training, keys=keys)
+
+    two = fit()
+    jax.clear_caches()
+    monkeypatch.setattr(_devices.jax, "local_device_count", lambda: 1)
+    one = fit()
+    assert tree_allclose(one.model, two.model)
+    np.testing.assert_allclose(one.history["loss"], two.history["loss"], rtol=1e-5)
+
+
+def test_asking_for_cores_too_late_changes_nothing():
+    before = jax.local_device_count()
+    jnp.zeros(1).block_until_ready()
+    use_all_cores()
+    assert jax.local_device_count() == before
