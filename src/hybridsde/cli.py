@@ -209,6 +209,33 @@ def reproduce_lotka_volterra(
     console.print(f"Wrote results.json, results.csv, results.md and the figure to {out}.")
 
 
+@reproduce.command("cost")
+def reproduce_cost(
+    out: Out = Path("runs/cost"),
+    seed: Seed = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two sizes of each and few timings: a trial.")
+    ] = False,
+) -> None:
+    """The cost table: time of a training iteration against samples, length, width and dimension.
+
+    Writes results.json, results.csv, results.md with the measured slopes beside the paper's O(·),
+    and cost.png and cost.svg to OUT. Leave the machine alone while it measures.
+    """
+    from hybridsde.experiments import cost
+    from hybridsde.report.paper_figures import cost_figure, save
+    from hybridsde.report.reproduction import cost_tables
+    from hybridsde.report.terminal import counted
+
+    console = Console()
+    with counted(console, len(cost.settings(quick))) as tick:
+        results = cost.measure(out, quick=quick, seed=seed, tick=tick)
+    sweeps = cost.sweep_times(results.rows)
+    save(cost_figure(sweeps, {name: cost.SWEEPS[name].exponent for name in sweeps}), out, "cost")
+    console.print(*cost_tables(results.rows))
+    console.print(f"Wrote results.json, results.csv, results.md and the figure to {out}.")
+
+
 def _presets(asked: str, known: Mapping[str, object]) -> tuple[str, ...]:
     """The presets to run, the one for figures last."""
     _choice(asked, (*known, "both"), "--preset")

@@ -60,7 +60,6 @@ PRESETS = {
             noise=1.0,
             standardise=False,
             weights="local",
-            initial_sd=0.1,
             last_layer=1.0,
         ),
         Training(epochs=100, batch_size=2, learning_rate=1e-3, schedule="constant", clip=None),
@@ -90,8 +89,8 @@ Where our numbers differ from the published ones, and why:
 - Table 1 swaps the means of κ and ρ. Here κ = 28 stands in the second equation and ρ = 2.67 in the
   third.
 - S, σ and the initial spread of the weights are not given in the paper. `paper` uses S = 1, σ = 1
-  and 0.1. These were chosen by test error among five settings, to come near the published
-  black-box rows; S = 2 with spread 0.01 gave a lower one (14.7 instead of 19.2, 10 repetitions).
+  and the spread 0.01 that this package starts from anywhere. With 0.1 the rows come nearer to the
+  published ones, and the row of the third equation lies above its own (31.2 ± 1.7 against 27.82).
 - Width, length of the pieces, batch size and σ of `recommended` were chosen by test error among
   some thirty settings, in part on the first 10 repetitions of seed 0. Its rows under seed 0 are
   therefore a little optimistic; another `--seed` gives recordings that no choice has seen.

@@ -136,7 +136,7 @@ def run_row(
     callbacks: tuple[Callback, ...] = (),
 ) -> tuple[dict[str, Float[Array, "seed column"]], Fitted | None]:
     """Train and score one row of a table. Physics alone ("physics") is not trained."""
-    keys, fit_keys, test_keys = _keys(repetitions, seed)
+    keys, fit_keys, test_keys = repetition_keys(repetitions, seed)
     gate = jnp.array([float(name in known) for name in system.states])
     alone = method == "physics"
     model = replace(preset.model, hidden=None) if alone else preset.model
@@ -231,7 +231,7 @@ class Experiment:
 
 def floors(system: System, protocol: Protocol, repetitions: int, seed: int) -> tuple[float, float]:
     """MSE of the true SDE with ten sub-steps, and of predicting that nothing moves."""
-    keys, _, test_keys = _keys(repetitions, seed)
+    keys, _, test_keys = repetition_keys(repetitions, seed)
     exact = HybridSDE(
         states=system.states,
         physics=system.truth(),
@@ -255,7 +255,7 @@ def floors(system: System, protocol: Protocol, repetitions: int, seed: int) -> t
     return float(oracle.mean()), float(persistence.mean())
 
 
-def _keys(repetitions: int, seed: int) -> tuple[Keys, Keys, Keys]:
+def repetition_keys(repetitions: int, seed: int) -> tuple[Keys, Keys, Keys]:
     """For data and models, for training, and for testing."""
     model, fit, test = (jr.split(key, repetitions) for key in jr.split(jr.key(seed), 3))
     return model, fit, test

@@ -47,10 +47,27 @@ class Row:
     """Repetitions stopped early because they diverged; they are scored like the others."""
     seconds: float
 
+    @classmethod
+    def unscored(cls, key: RowKey, seconds: float) -> "Row":
+        """A row that was timed and not scored."""
+        scores = dict.fromkeys(SCORES, math.nan)
+        return cls(*key, **scores, published_mse=None, diverged=0, seconds=seconds)
+
     @property
     def key(self) -> RowKey:
         """The first fields, which say what was computed."""
         return RowKey(*(getattr(self, name) for name in RowKey._fields))
+
+
+SCORES = (
+    "mse_mean",
+    "mse_se",
+    "mse_sd",
+    "mse_median",
+    "nll_mean",
+    "crps_mean",
+    "coverage90_mean",
+)
 
 
 def summarise(
@@ -77,9 +94,16 @@ class Results:
     Files are replaced whole, so an interrupted run loses at most the row it was working on.
     """
 
-    def __init__(self, folder: Path, title: str, notes: str):
+    def __init__(
+        self,
+        folder: Path,
+        title: str,
+        notes: str,
+        table: Callable[[list[Row]], list[str]] | None = None,
+    ):
         self._folder = folder
         self._title, self._notes = title, notes
+        self._table = table or score_table
         self.rows: list[Row] = []
         self.extra: dict[str, float] = {}
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,22 +128,10 @@ class Results:
         _replace(self._folder / "results.md", self.markdown())
 
     def markdown(self) -> str:
-        """The table beside the published one, and what explains the differences."""
-        header = (
-            "| known | method | preset | protocol | published MSE | MSE ± s.e. | sd | median | "
-            "NLL | CRPS | 90 % coverage | n |"
-        )
-        lines = [f"# {self._title}", "", header, "|---" * 12 + "|"]
-        for r in self.rows:
-            published = "–" if r.published_mse is None else f"{r.published_mse:.2f}"
-            lines.append(
-                f"| {r.known} | {r.method} | {r.preset} | {r.protocol} | {published} | "
-                f"{r.mse_mean:.3g} ± {r.mse_se:.2g} | {r.mse_sd:.2g} | {r.mse_median:.3g} | "
-                f"{r.nll_mean:.3g} | {r.crps_mean:.3g} | {r.coverage90_mean:.2f} | "
-                f"{r.repetitions} |"
-            )
+        """The rows as a table, and what explains them."""
         extra = [f"- {name.replace('_', ' ')}: {value:.4g}" for name, value in self.extra.items()]
-        return "\n".join([*lines, "", *extra, "", self._notes, ""])
+        table = self._table(self.rows)
+        return "\n".join([f"# {self._title}", "", *table, "", *extra, "", self._notes, ""])
 
     def _read(self) -> None:
         path = self._folder / "results.json"
@@ -129,6 +141,23 @@ class Results:
         for row in json.loads(path.read_text())["rows"]:
             if set(row) == names:
                 self.rows.append(Row(**_with_nan(row)))
+
+
+def score_table(rows: list[Row]) -> list[str]:
+    """Measured scores beside the published MSE, as lines of Markdown."""
+    header = (
+        "| known | method | preset | protocol | published MSE | MSE ± s.e. | sd | median | "
+        "NLL | CRPS | 90 % coverage | n |"
+    )
+    lines = [header, "|---" * 12 + "|"]
+    for r in rows:
+        published = "–" if r.published_mse is None else f"{r.published_mse:.2f}"
+        lines.append(
+            f"| {r.known} | {r.method} | {r.preset} | {r.protocol} | {published} | "
+            f"{r.mse_mean:.3g} ± {r.mse_se:.2g} | {r.mse_sd:.2g} | {r.mse_median:.3g} | "
+            f"{r.nll_mean:.3g} | {r.crps_mean:.3g} | {r.coverage90_mean:.2f} | {r.repetitions} |"
+        )
+    return lines
 
 
 def _plain(row: dict) -> dict:

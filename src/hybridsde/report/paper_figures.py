@@ -134,3 +134,24 @@ def knowledge(curve: pd.DataFrame, floor: float, title: str) -> Figure:
     axes.legend(frameon=False)
     axes.set_title(title)
     return figure
+
+
+def cost_figure(sweeps: dict[str, pd.Series], exponents: dict[str, float]) -> Figure:
+    """Time of an iteration against each size, doubly logarithmic, beside the predicted slope."""
+    figure, grid = plt.subplots(2, 3, figsize=(10, 6), sharey=True, layout="constrained")
+    for axes, (name, times) in zip(grid.flat, sweeps.items(), strict=True):
+        sizes, milliseconds = times.index.to_numpy(float), 1e3 * times.to_numpy()
+        predicted = milliseconds[-1] * (sizes / sizes[-1]) ** exponents[name]
+        axes.plot(
+            sizes, predicted, color=INK, lw=1, ls=(0, (3, 1.5)), label=f"slope {exponents[name]:g}"
+        )
+        axes.plot(sizes, milliseconds, color=COLOURS[0], marker="o", ms=5, label="measured")
+        axes.set(xscale="log", yscale="log", xlabel=name)
+        axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
+        axes.minorticks_off()
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.legend(frameon=False, fontsize=8, loc="upper left")
+    for row in grid:
+        row[0].set_ylabel("milliseconds per iteration")
+    figure.suptitle("What one training iteration costs")
+    return figure

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from rich.table import Table
 
+from hybridsde.experiments import cost
 from hybridsde.experiments.table import Results, Row
 
 
@@ -37,3 +38,20 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _floors(results: Results) -> list[tuple[str, float]]:
     return [(name, value) for name, value in results.extra.items() if name.endswith("_mse")]
+
+
+def cost_tables(rows: list[Row]) -> Iterator[Table]:
+    """Slopes of the time of an iteration beside the paper's exponents, and the methods."""
+    sweeps = Table(title="Time of a training iteration: how it grows")
+    for name in ("varied", "slope", "exponent", "O(·)"):
+        sweeps.add_column(name, justify="left" if name in ("varied", "O(·)") else "right")
+    for name, times in cost.sweep_times(rows).items():
+        plan = cost.SWEEPS[name]
+        sweeps.add_row(name, f"{cost.slope(times):.2f}", f"{plan.exponent:g}", plan.formula)
+    yield sweeps
+    methods = Table(title="Time of a training iteration: by method")
+    for name in ("method", "ms", "O(·)"):
+        methods.add_column(name, justify="right" if name == "ms" else "left")
+    for name, seconds in cost.method_times(rows).items():
+        methods.add_row(name, f"{1e3 * seconds:.3g}", cost.METHOD_SETTINGS[name][1])
+    yield methods

@@ -1,6 +1,6 @@
 """What a fit and its scores look like in a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pandas as pd
@@ -52,6 +52,29 @@ def fit_progress(console: Console, epochs: int | None = None) -> Iterator[FitPro
     with Progress(*columns, console=console) as bars:
         whole = None if epochs is None else bars.add_task("everything", total=epochs, loss="")
         yield FitProgressBars(bars, whole)
+
+
+@contextmanager
+def counted(console: Console, total: int) -> Iterator[Callable[[str], None]]:
+    """One bar for a known number of tasks; call it with the name of each as it begins."""
+    columns = (
+        BarColumn(bar_width=16),
+        MofNCompleteColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=console) as bars:
+        task = bars.add_task("", total=total)
+        begun = 0
+
+        def tick(name: str) -> None:
+            nonlocal begun
+            bars.update(task, completed=begun, description=name)
+            begun += 1
+
+        yield tick
+        bars.update(task, completed=total, description="")
 
 
 def frame_table(frame: pd.DataFrame, title: str) -> Table:
