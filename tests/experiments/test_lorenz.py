@@ -24,6 +24,7 @@ from hybridsde.experiments.lorenz import (
     noisy_physics,
 )
 from hybridsde.experiments.system import recording, run_row
+from hybridsde.experiments.table import fingerprint
 from hybridsde.fit import Training
 from hybridsde.model.drift import make_gate
 
@@ -120,6 +121,12 @@ def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
     assert physics["published_mse"] == 16.40
     assert physics["repetitions"] == 2
     assert physics["mse_se"] == pytest.approx(physics["mse_sd"] / 2**0.5)
+    with monkeypatch.context() as changed:
+        other = replace(short, samples=3)
+        assert fingerprint(other) != fingerprint(short) == fingerprint(replace(short))
+        changed.setattr(system, "run_row", None)
+        changed.setitem(experiment.PRESETS, "recommended", other)
+        assert CliRunner().invoke(app, command).exit_code == 1
     monkeypatch.setattr(system, "run_row", None)
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 0, again.output

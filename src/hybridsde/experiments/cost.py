@@ -25,7 +25,7 @@ from hybridsde._parameters import trainable
 from hybridsde.data import Batch
 from hybridsde.datasets import lorenz
 from hybridsde.experiments.preset import METHODS
-from hybridsde.experiments.table import Results, Row, RowKey
+from hybridsde.experiments.table import Results, Row, RowKey, fingerprint
 from hybridsde.model import HybridSDE
 from hybridsde.physics import NoPhysics
 from hybridsde.simulate import EulerMaruyama
@@ -57,7 +57,7 @@ class Sweep:
     varies: str
     """The field of `Setting`."""
     sizes: tuple[int, ...]
-    exponent: float
+    exponent: int
     """Of the paper's O(·), or of ours where it differs, for large sizes."""
     formula: str
     base: Setting = field(default_factory=Setting)
@@ -183,7 +183,8 @@ def measure(folder: Path, *, quick: bool, seed: int, tick: Callable[[str], None]
     for name, setting in settings(quick).items():
         tick(name)
         preset = "paper" if setting.weights == "local" else "recommended"
-        key = RowKey(setting.known, setting.method, preset, name, repeats, seed)
+        settings_hash = fingerprint(setting)
+        key = RowKey(setting.known, setting.method, preset, name, repeats, seed, settings_hash)
         results.get(key, lambda key=key, setting=setting: _row(key, setting))
     results.extra = {"seconds": time.monotonic() - began}
     results.save()
@@ -237,7 +238,7 @@ def markdown(rows: list[Row]) -> list[str]:
         milliseconds = ", ".join(f"{1e3 * value:.3g}" for value in times)
         lines.append(
             f"| {name} ({plan.symbol}) | {sizes} | {milliseconds} | {slope(times):.2f} | "
-            f"{plan.exponent:g} | {plan.formula} |"
+            f"{plan.exponent} | {plan.formula} |"
         )
     lines += ["", "| method | ms per iteration | times E-Bayes | O(·) |", "|---" * 4 + "|"]
     methods = method_times(rows)

@@ -66,9 +66,10 @@ PRESETS = {
             noise=0.1,
             hidden=(32, 32),
         ),
-        Training(epochs=300, batch_size=2, learning_rate=5e-3, schedule="cosine"),
+        Training(epochs=300, batch_size=10, learning_rate=2e-3, schedule="cosine"),
         EulerMaruyama(),
         samples=2,
+        window=(10, 5),
     ),
 }
 
@@ -77,7 +78,10 @@ The paper shows a figure and no numbers for this experiment, so there is no publ
 `physics` is the white box: both equations with parameters off by a normal error of standard
 deviation 0.5, and nothing learned. `all` with a learned drift is the hybrid. The start (5, 3), the
 batch size 2, S and σ are ours; the paper gives none of them. The start was chosen after looking at
-results: from the equilibrium (4, 2) the noise hides the dynamics.
+results: from the equilibrium (4, 2) the noise hides the dynamics. Length of the pieces, learning
+rate and σ of `recommended` were chosen by test error of the hybrid among thirteen settings on 40
+repetitions of seed 1; seed 0 was not looked at for that. On whole sequences of 50 a few hybrid fits
+diverge, where the parameters drawn make the equations explode; on pieces of 10 none did.
 """
 
 

@@ -15,7 +15,7 @@ from hybridsde._devices import over_seeds
 from hybridsde._types import Array, Float, Keys, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.experiments.preset import Preset
-from hybridsde.experiments.table import Results, Row, RowKey, summarise
+from hybridsde.experiments.table import Results, Row, RowKey, fingerprint, summarise
 from hybridsde.fit import Callback, Fitted, train_many
 from hybridsde.forecast import evaluate
 from hybridsde.model import BayesianSDE, HybridSDE
@@ -197,7 +197,8 @@ class Experiment:
         began = time.monotonic()
         for preset in presets:
             for known, method in self.published:
-                key = RowKey(known, method, preset, protocol, repetitions, seed)
+                settings = fingerprint(self.presets[preset], self.protocols[protocol], DRAWS)
+                key = RowKey(known, method, preset, protocol, repetitions, seed, settings)
                 results.get(key, lambda key=key: self._row(key, watch))
         oracle, persistence = floors(self.system, self.protocols[protocol], repetitions, seed)
         results.extra = {

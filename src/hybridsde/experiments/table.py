@@ -1,5 +1,6 @@
 """Rows of a reproduced table, and the folder that remembers the finished ones."""
 
+import hashlib
 import json
 import math
 import os
@@ -23,6 +24,13 @@ class RowKey(NamedTuple):
     protocol: str
     repetitions: int
     seed: int
+    settings: str
+    """A fingerprint of everything else, so that no row outlives a change of its preset."""
+
+
+def fingerprint(*settings: object) -> str:
+    """Eight hexadecimal digits that change with the settings."""
+    return hashlib.sha256(repr(settings).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,7 @@ class Row:
     protocol: str
     repetitions: int
     seed: int
+    settings: str
     mse_mean: float
     mse_se: float
     mse_sd: float

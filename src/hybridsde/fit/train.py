@@ -153,11 +153,15 @@ def _drive(
 
 
 def _advice(diverged: np.ndarray, epoch: np.ndarray) -> str:
-    which = "The fit" if diverged.ndim == 0 else f"{diverged.sum()} of {diverged.size} fits"
+    which = (
+        "The fit diverged and was stopped"
+        if diverged.ndim == 0
+        else f"{diverged.sum()} of {diverged.size} fits diverged and were stopped"
+    )
     return (
-        f"{which} diverged (first after epoch {epoch[diverged].min()}) and was stopped; the best "
-        "state before that is kept. Try a smaller `learning_rate`, a smaller `clip`, more solver "
-        "`substeps`, shorter windows, or standardised states, and check the units of the physics."
+        f"{which} (first after epoch {epoch[diverged].min()}); the best state before that is kept. "
+        "Try a smaller `learning_rate`, a smaller `clip`, more solver `substeps`, shorter windows, "
+        "or standardised states, and check the units of the physics."
     )
 
 

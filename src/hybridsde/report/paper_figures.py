@@ -136,14 +136,14 @@ def knowledge(curve: pd.DataFrame, floor: float, title: str) -> Figure:
     return figure
 
 
-def cost_figure(sweeps: dict[str, pd.Series], exponents: dict[str, float]) -> Figure:
+def cost_figure(sweeps: dict[str, pd.Series], exponents: dict[str, int]) -> Figure:
     """Time of an iteration against each size, doubly logarithmic, beside the predicted slope."""
     figure, grid = plt.subplots(2, 3, figsize=(10, 6), sharey=True, layout="constrained")
     for axes, (name, times) in zip(grid.flat, sweeps.items(), strict=True):
         sizes, milliseconds = times.index.to_numpy(float), 1e3 * times.to_numpy()
         predicted = milliseconds[-1] * (sizes / sizes[-1]) ** exponents[name]
         axes.plot(
-            sizes, predicted, color=INK, lw=1, ls=(0, (3, 1.5)), label=f"slope {exponents[name]:g}"
+            sizes, predicted, color=INK, lw=1, ls=(0, (3, 1.5)), label=f"slope {exponents[name]}"
         )
         axes.plot(sizes, milliseconds, color=COLOURS[0], marker="o", ms=5, label="measured")
         axes.set(xscale="log", yscale="log", xlabel=name)

@@ -47,7 +47,7 @@ def cost_tables(rows: list[Row]) -> Iterator[Table]:
         sweeps.add_column(name, justify="left" if name in ("varied", "O(·)") else "right")
     for name, times in cost.sweep_times(rows).items():
         plan = cost.SWEEPS[name]
-        sweeps.add_row(name, f"{cost.slope(times):.2f}", f"{plan.exponent:g}", plan.formula)
+        sweeps.add_row(name, f"{cost.slope(times):.2f}", f"{plan.exponent}", plan.formula)
     yield sweeps
     methods = Table(title="Time of a training iteration: by method")
     for name in ("method", "ms", "O(·)"):
