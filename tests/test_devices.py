@@ -1,5 +1,6 @@
 """Repetitions spread over devices: the same numbers as on one."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from helpers import tiny_model, tree_allclose, wiggles
-from hybridsde import EmpiricalPACBayes, Training, _devices, train_many
+from hybridsde import EmpiricalPACBayes, EulerMaruyama, Training, _devices, train_many, trainable
 from hybridsde._devices import over_seeds, shards, use_all_cores
 from hybridsde.data import Batch
 
@@ -56,6 +57,32 @@ def test_three_fits_on_two_devices_equal_those_on_one(getkey, monkeypatch):
     one = fit()
     assert tree_allclose(one.model, two.model)
     np.testing.assert_allclose(one.history["loss"], two.history["loss"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("weights", ["path", "local"])
+@pytest.mark.parametrize("samples", [2, 3])
+def test_gradients_on_two_devices_equal_those_on_one(weights, samples, getkey, monkeypatch):
+    """Two samples are split over devices; of three samples the series are."""
+    batch = Batch.of(wiggles())
+    assert batch.count % 2 == 0
+    model = tiny_model(weights=weights).init(batch, key=getkey())
+    parameters, frozen = eqx.partition(model, trainable(model))
+    key = getkey()
+
+    def gradient():
+        def loss(parameters):
+            whole = eqx.combine(parameters, frozen)
+            objective = EmpiricalPACBayes(samples=samples)
+            return objective(whole, EulerMaruyama(), batch, batch.count, key=key).loss
+
+        return jax.jit(jax.value_and_grad(loss))(parameters)
+
+    one = gradient()
+    monkeypatch.setattr(_devices, "PATHS_PER_DEVICE", 1)
+    two = gradient()
+    assert len(jax.tree.leaves(two)[0].sharding.device_set) == 2
+    assert len(jax.tree.leaves(one)[0].sharding.device_set) == 1
+    assert tree_allclose(one, two, rtol=1e-4)
 
 
 def test_asking_for_cores_too_late_changes_nothing():

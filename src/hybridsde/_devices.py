@@ -1,7 +1,9 @@
-"""Spread independent repetitions over all devices of this machine."""
+"""Spread repetitions, samples and series over all devices of this machine."""
 
 import os
 from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -9,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec
 
-from hybridsde._types import PyTree
+from hybridsde._types import Array, Key, PyTree, UInt32
 
 
 def use_all_cores() -> None:
@@ -36,6 +38,59 @@ def shards(count: int) -> int:
     return max(1, min(jax.local_device_count(), count))
 
 
+AXIS = "device"
+PATHS_PER_DEVICE = 128
+"""Fewer paths than this for each device are simulated on one: moving them would cost more."""
+
+_inside = ContextVar("inside", default=False)
+"""Whether the code being traced already runs as one share of several."""
+
+
+def over_paths(
+    function: Callable,
+    model: PyTree,
+    batch: PyTree,
+    weight_keys: Key[Array, " sample"],
+    calls: UInt32[Array, "sample series"],
+    numbers: UInt32[Array, "sample path series"],
+) -> PyTree:
+    """Split samples over all devices, or else series, where there are paths enough.
+
+    `function` maps its share to arrays that begin with the axes sample × path and series. Results
+    do not depend on the number of devices.
+    """
+    samples, _, series = numbers.shape
+    devices = jax.local_device_count()
+    spread = devices > 1 and not _inside.get() and numbers.size >= devices * PATHS_PER_DEVICE
+    whole = PartitionSpec()
+    first, second, third = (PartitionSpec(*(None,) * axis, AXIS) for axis in range(3))
+    if spread and samples % devices == 0:
+        specs, out = (whole, whole, first, first, first), first
+    elif spread and series % devices == 0:
+        specs, out = (whole, first, whole, second, third), second
+    else:
+        return function(model, batch, weight_keys, calls, numbers)
+    arrays, static = eqx.partition(model, eqx.is_array)
+
+    def share(arrays: PyTree, *rest: PyTree) -> PyTree:
+        return function(eqx.combine(arrays, static), *rest)
+
+    return _shard(share, specs, out, devices)(arrays, batch, weight_keys, calls, numbers)
+
+
+def _shard(function: Callable, specs: Any, out: PartitionSpec, devices: int) -> Callable:
+    mesh = Mesh(np.array(jax.local_devices()[:devices]), (AXIS,))
+
+    def share(*args: PyTree) -> PyTree:
+        token = _inside.set(True)
+        try:
+            return function(*args)
+        finally:
+            _inside.reset(token)
+
+    return jax.shard_map(share, mesh=mesh, in_specs=specs, out_specs=out, check_vma=False)
+
+
 def over_seeds(function: Callable, *args: PyTree, one_by_one: bool = False) -> PyTree:
     """Map a function over the leading axis of every array in its arguments, on all devices.
 
@@ -57,7 +112,6 @@ def over_seeds(function: Callable, *args: PyTree, one_by_one: bool = False) -> P
         return share(arrays)
     if len(fill) != count:
         arrays = jax.tree.map(lambda leaf: leaf[fill], arrays)
-    mesh = Mesh(np.array(jax.local_devices()[:devices]), ("seed",))
-    spec = PartitionSpec("seed")
-    result = jax.shard_map(share, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)(arrays)
+    spec = PartitionSpec(AXIS)
+    result = _shard(share, spec, spec, devices)(arrays)
     return result if len(fill) == count else jax.tree.map(lambda leaf: leaf[:count], result)

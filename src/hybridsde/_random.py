@@ -14,8 +14,8 @@ PARITY = 0x1BD11BDA
 
 
 def threefry(
-    key: UInt32[Array, "2"], first: UInt32[Array, " word"], second: UInt32[Array, " word"]
-) -> tuple[UInt32[Array, " word"], UInt32[Array, " word"]]:
+    key: UInt32[Array, "2"], first: UInt32[Array, "*word"], second: UInt32[Array, "*word"]
+) -> tuple[UInt32[Array, "*word"], UInt32[Array, "*word"]]:
     """Threefry-2x32 with its 20 rounds (Salmon et al. 2011), the hash behind `jax.random`.
 
     Written out, it is one pass over memory. The loop that `jax.random` compiles on a CPU is one
@@ -36,16 +36,45 @@ def threefry(
 def normals(
     key: PRNGKeyArray, shape: tuple[int, ...], dtype: jax.typing.DTypeLike = float
 ) -> Float[Array, "..."]:
-    """Standard normals, √2 erf⁻¹(u) with u uniform on (−1, 1).
-
-    Both words of every hash are used. The numbers differ from those of `jax.random.normal`.
-    """
-    if jnp.dtype(dtype) != jnp.float32:
+    """Standard normals of any shape. They differ from those of `jax.random.normal`."""
+    if jax.dtypes.canonicalize_dtype(dtype) != jnp.float32:
         return jr.normal(key, shape, dtype)
     count = math.prod(shape)
     counter = lax.iota(jnp.uint32, -(-count // 2))
-    bits = jnp.concatenate(threefry(jr.key_data(key)[:2], counter, jnp.zeros_like(counter)))
-    one_to_two = lax.bitcast_convert_type((bits[:count] >> 9) | jnp.uint32(0x3F800000), dtype)
-    uniform = 2 * one_to_two - 3
+    words = threefry(jr.key_data(key)[:2], counter, jnp.zeros_like(counter))
+    draws = jnp.concatenate([_normal(word) for word in words])[:count]
+    return draws.reshape(shape)
+
+
+def path_normals(
+    key: PRNGKeyArray,
+    paths: UInt32[Array, "*path"],
+    steps: int,
+    width: int,
+    dtype: jax.typing.DTypeLike = float,
+) -> Float[Array, "step *path {width}"]:
+    """Standard normals for every step of every path.
+
+    Those of a path depend on its number alone, not on which other paths there are: paths can be
+    spread over devices or taken in parts.
+    """
+    if jax.dtypes.canonicalize_dtype(dtype) != jnp.float32:
+        one = jax.vmap(lambda path: jr.normal(jr.fold_in(key, path), (steps, width), dtype))
+        draws = one(paths.ravel()).reshape(*paths.shape, steps, width)
+        return jnp.moveaxis(draws, -2, 0)
+    half = -(-steps // 2)
+    shape = (half, paths.size, width)
+    counter = lax.broadcasted_iota(jnp.uint32, shape, 0) * jnp.uint32(width)
+    counter = counter + lax.broadcasted_iota(jnp.uint32, shape, 2)
+    numbers = jnp.broadcast_to(paths.reshape(-1, 1), shape)
+    words = threefry(jr.key_data(key)[:2], counter, numbers)
+    draws = jnp.concatenate([_normal(word) for word in words])[:steps]
+    return draws.reshape(steps, *paths.shape, width)
+
+
+def _normal(bits: UInt32[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """√2 erf⁻¹(u) with u uniform on (−1, 1): 23 bits, as in `jax.random.normal`."""
+    mantissa = (bits >> 9) | jnp.uint32(0x3F800000)
+    uniform = 2 * lax.bitcast_convert_type(mantissa, jnp.float32) - 3
     inside = jnp.maximum(uniform, jnp.nextafter(jnp.float32(-1), jnp.float32(0)))
-    return (math.sqrt(2) * lax.erf_inv(inside)).reshape(shape)
+    return math.sqrt(2) * lax.erf_inv(inside)

@@ -32,6 +32,7 @@ __all__ = [
     "Bool",
     "Float",
     "Int",
+    "Key",
     "Keys",
     "Numbers",
     "PRNGKeyArray",

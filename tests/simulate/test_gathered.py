@@ -24,9 +24,18 @@ def plain_scan(step, lift, layers, rest, carry, xs, calls):
 
 
 @pytest.mark.parametrize("weights", ["path", "local"])
-@pytest.mark.parametrize("paths", [1, 3])
-def test_every_gradient_equals_that_of_the_plain_loop(weights, paths, getkey, monkeypatch):
-    """Weights, spreads, and what does not belong to the network: a learned rate and a gate."""
+@pytest.mark.parametrize(
+    ("few", "block", "paths"), [(128, 256, 1), (128, 256, 3), (0, 256, 1), (128, 4, 1), (0, 4, 3)]
+)
+def test_every_gradient_equals_that_of_the_plain_loop(
+    weights, few, block, paths, getkey, monkeypatch
+):
+    """Weights, spreads, and what does not belong to the network: a learned rate and a gate.
+
+    With few paths and many, in one go and in blocks of four steps with some left over.
+    """
+    monkeypatch.setattr(gathered, "FEW_PATHS", few)
+    monkeypatch.setattr(gathered, "BLOCK", block)
     batch = Batch.of(wiggles())
     physics = known_drift(lambda x, y, rate: {"x": -rate * y}, rate=Positive.of(0.8))
     model = tiny_model(physics=physics, gate="learn", weights=weights).init(batch, key=getkey())

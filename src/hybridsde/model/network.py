@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from hybridsde._random import normals
-from hybridsde._types import Array, Float, PRNGKeyArray, PyTree
+from hybridsde._random import path_normals
+from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, UInt32
 
 ARTANH_TERMS = 8
 
@@ -57,8 +57,8 @@ class AbstractNetwork(eqx.Module):
     """The maps that hold all weights, each linear in them and called once per call."""
 
     @abc.abstractmethod
-    def noise(self, calls: tuple[int, ...], *, key: PRNGKeyArray) -> PyTree:
-        """What an array of calls consumes, one leading axis for each of its axes."""
+    def noise(self, paths: UInt32[Array, "*path"], steps: int, *, key: PRNGKeyArray) -> PyTree:
+        """What one call per step of numbered paths consumes: arrays of step × path × …"""
 
     @abc.abstractmethod
     def __call__(self, x: Float[Array, " in"], noise: PyTree) -> Float[Array, " out"]:
@@ -71,9 +71,9 @@ class ZeroNetwork(AbstractNetwork):
     outputs: int = eqx.field(static=True)
     layers: tuple = ()
 
-    def noise(self, calls: tuple[int, ...], *, key: PRNGKeyArray) -> PyTree:
+    def noise(self, paths: UInt32[Array, "*path"], steps: int, *, key: PRNGKeyArray) -> PyTree:
         """Nothing."""
-        del calls, key
+        del paths, steps, key
 
     def __call__(self, x: Float[Array, " in"], noise: PyTree = None) -> Float[Array, " out"]:
         """Zero."""
@@ -120,9 +120,9 @@ class MLP(AbstractNetwork):
         layers[-1] = Linear(last * layers[-1].weight, layers[-1].bias)
         return cls(tuple(layers), activation)
 
-    def noise(self, calls: tuple[int, ...], *, key: PRNGKeyArray) -> PyTree:
+    def noise(self, paths: UInt32[Array, "*path"], steps: int, *, key: PRNGKeyArray) -> PyTree:
         """Nothing."""
-        del calls, key
+        del paths, steps, key
 
     def __call__(self, x: Float[Array, " in"], noise: PyTree = None) -> Float[Array, " out"]:
         """Layer after layer."""
@@ -165,10 +165,11 @@ class LocalMLP(AbstractNetwork):
         pairs = zip(mean.layers, variance.layers, strict=True)
         return cls(tuple(GaussianLinear(m, v) for m, v in pairs), mean.activation)
 
-    def noise(self, calls: tuple[int, ...], *, key: PRNGKeyArray) -> PyTree:
+    def noise(self, paths: UInt32[Array, "*path"], steps: int, *, key: PRNGKeyArray) -> PyTree:
         """One standard normal per activation and call."""
         widths = [len(layer.mean.bias) for layer in self.layers]
-        draws = normals(key, (*calls, sum(widths)), self.layers[0].mean.bias.dtype)
+        dtype = self.layers[0].mean.bias.dtype
+        draws = path_normals(key, paths, steps, sum(widths), dtype)
         return tuple(jnp.split(draws, np.cumsum(widths)[:-1], axis=-1))
 
     def __call__(self, x: Float[Array, " in"], noise: PyTree) -> Float[Array, " out"]:

@@ -1,5 +1,6 @@
 """Paths of the SDE and their path KL: one scan, with all paths side by side in it."""
 
+import math
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -7,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from hybridsde._random import normals
-from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
+from hybridsde._devices import over_paths
+from hybridsde._random import path_normals
+from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar, UInt32
 from hybridsde.data import Batch
 from hybridsde.model import SDE, BayesianSDE
 from hybridsde.simulate import gathered
@@ -87,22 +89,34 @@ def simulate(
     Wiener noise alone: the nested design that separates epistemic from aleatoric variance. The
     sample axis holds the paths of the first draw, then those of the second, and so on.
     """
-    refine = jax.vmap(Grid.refine, in_axes=(0, 0, 0, None), out_axes=1)
-    grid = refine(batch.times, batch.steps, batch.inputs, solver.substeps)
-    steps, series = grid.dt.shape
-    sets = 1 if model.weights.held else samples
+    weight_key, call_key, path_key = jr.split(key, 3)
+    calls = _numbers(samples, batch.count)
+    numbers = _numbers(samples, paths, batch.count)
 
-    def under_one_network(key: PRNGKeyArray) -> Paths:
-        weight_key, call_key, path_key = jr.split(key, 3)
-        sde = model.draw(key=weight_key)
-        noise = sde.learned.network.noise((steps, sets, series), key=call_key)
-        noise = jax.tree.map(lambda leaf: jnp.repeat(leaf, paths, 1), noise)
-        shape = (1 + steps, sets * paths, series, model.states)
-        normal = normals(path_key, shape, grid.dt.dtype)
-        dw = jnp.sqrt(grid.dt)[:, None, :, None] * normal[1:]
-        over_series = jax.vmap(model.initial_state)
-        h0 = jax.vmap(over_series, (None, None, 0))(batch.values, batch.observed, normal[0])
-        return rollout(sde, solver, grid, h0, dw, noise)
+    def of_share(model, batch, weight_keys, calls, numbers) -> Paths:
+        """A share of the samples or of the series."""
+        refine = jax.vmap(Grid.refine, in_axes=(0, 0, 0, None), out_axes=1)
+        grid = refine(batch.times, batch.steps, batch.inputs, solver.substeps)
 
-    nested = jax.vmap(under_one_network)(jr.split(key, samples // sets))
-    return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), nested)
+        def under_one_network(weight_key, calls, numbers) -> Paths:
+            sde = model.draw(key=weight_key)
+            steps = len(grid.t)
+            noise = sde.learned.network.noise(calls, steps, key=call_key)
+            noise = jax.tree.map(lambda leaf: jnp.repeat(leaf, paths, 1), noise)
+            normal = path_normals(path_key, numbers, 1 + steps, model.states, grid.dt.dtype)
+            dw = jnp.sqrt(grid.dt)[:, None, :, None] * normal[1:]
+            over_series = jax.vmap(model.initial_state)
+            h0 = jax.vmap(over_series, (None, None, 0))(batch.values, batch.observed, normal[0])
+            return rollout(sde, solver, grid, h0, dw, noise)
+
+        if not model.weights.held:
+            lanes = numbers.reshape(-1, numbers.shape[-1])
+            return under_one_network(weight_keys[0], calls, lanes)
+        nested = jax.vmap(under_one_network)(weight_keys, calls[:, None], numbers)
+        return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), nested)
+
+    return over_paths(of_share, model, batch, jr.split(weight_key, samples), calls, numbers)
+
+
+def _numbers(*shape: int) -> UInt32[Array, "*shape"]:
+    return jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
