@@ -21,7 +21,6 @@ from hybridsde.experiments.lorenz import (
     PROTOCOLS,
     PUBLISHED,
     SYSTEM,
-    noisy_physics,
 )
 from hybridsde.experiments.system import recording, run_row
 from hybridsde.experiments.table import fingerprint
@@ -52,9 +51,9 @@ def test_increments_have_the_drift_and_noise_of_the_equations(getkey):
 
 
 def test_parameters_are_off_by_one_draw_per_repetition(getkey):
-    physics = noisy_physics(key=getkey())
+    physics = SYSTEM.noisy(key=getkey())
     assert physics.known(lorenz.STATES, ()) == lorenz.STATES
-    draws = jax.vmap(lambda key: noisy_physics(key=key).parameters["zeta"].value)(
+    draws = jax.vmap(lambda key: SYSTEM.noisy(key=key).parameters["zeta"].value)(
         jr.split(getkey(), 4000)
     )
     assert abs(float(draws.mean()) - 10) < 5 / np.sqrt(4000)

@@ -31,7 +31,7 @@ def lorenz_picture(preset: Preset, *, seed: int, watch: Watch) -> Picture:
     """Black box against hybrid (third equation): 21 paths, 1000 steps from T = 10."""
     recording = lorenz.lorenz.load(seed=seed)
     half = lorenz.lorenz.RECORDER.observations // 2
-    physics = lorenz.noisy_physics(key=jr.key(seed))
+    physics = lorenz.SYSTEM.noisy(key=jr.key(seed))
     models = {
         "black box": preset.model,
         "hybrid, dz known": replace(preset.model, physics=physics, gate={"z": 1.0}),
@@ -44,7 +44,7 @@ def lorenz_picture(preset: Preset, *, seed: int, watch: Watch) -> Picture:
 def lotka_volterra_picture(preset: Preset, *, seed: int, watch: Watch) -> Picture:
     """Black box, white box and hybrid: 10 paths, 200 steps from t = 1."""
     recording = lotka_volterra.lotka_volterra.load(seed=seed)
-    physics = lotka_volterra.noisy_physics(key=jr.key(seed))
+    physics = lotka_volterra.SYSTEM.noisy(key=jr.key(seed))
     models = {
         "black box": preset.model,
         "white box": replace(preset.model, physics=physics, hidden=None),

@@ -17,10 +17,10 @@ from hybridsde.data import Batch
 from hybridsde.experiments.preset import Preset
 from hybridsde.experiments.table import Results, Row, RowKey, fingerprint, summarise
 from hybridsde.fit import Callback, Fitted, train_many
-from hybridsde.forecast import evaluate
+from hybridsde.forecast import evaluate, score_paths
 from hybridsde.model import BayesianSDE, HybridSDE
-from hybridsde.physics import AbstractPhysics, known_drift
-from hybridsde.simulate import AbstractSolver, EulerMaruyama
+from hybridsde.physics import AbstractPhysics, FunctionPhysics, known_drift
+from hybridsde.simulate import AbstractSolver, EulerMaruyama, simulate
 
 DRAWS = 100
 """Paths per test sequence. The paper averages 21, too few for the coverage of an interval."""
@@ -35,18 +35,22 @@ class System:
     interval: float
     observe: Callable[..., Float[Array, "time state"]]
     """One recording from a `key`."""
-    truth: Callable[[], AbstractPhysics]
-    noisy: Callable[..., AbstractPhysics]
-    """All equations with wrong parameters, from a `key`."""
+    equations: Callable
+    truth: Callable[[], FunctionPhysics]
+    """All equations with the true parameters."""
+    parameter_sd: float
+    """Spread of the error in each known parameter, drawn once per repetition."""
 
+    def noisy(self, *, key: PRNGKeyArray) -> FunctionPhysics:
+        """All equations, each parameter off by its own normal error."""
+        return self.blurred(self.truth(), key=key)
 
-def perturbed(
-    equations: Callable, true: Mapping[str, float], sd: float, *, key: PRNGKeyArray
-) -> AbstractPhysics:
-    """The equations with every parameter off by its own normal error."""
-    errors = sd * jr.normal(key, (len(true),))
-    pairs = zip(true.items(), errors, strict=True)
-    return known_drift(equations, **{name: value + error for (name, value), error in pairs})
+    def blurred(self, physics: AbstractPhysics, *, key: PRNGKeyArray) -> FunctionPhysics:
+        """The same equations with a further error in every parameter."""
+        assert isinstance(physics, FunctionPhysics)
+        errors = self.parameter_sd * jr.normal(key, (len(physics.parameters),))
+        pairs = zip(physics.parameters.items(), errors, strict=True)
+        return known_drift(self.equations, **{name: p.value + error for (name, p), error in pairs})
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,30 @@ def score_many(
     return over_seeds(one, models, test, keys, one_by_one=True)
 
 
+@eqx.filter_jit
+def score_physics(
+    system: System, models: BayesianSDE, solver: AbstractSolver, test: Batch, draws: int, keys: Keys
+) -> dict[str, Float[Array, "seed column"]]:
+    """Scores of physics alone whose parameters are only known with their error.
+
+    Each path has parameters of its own. Where ξ̃ ~ N(ξ, s²) is known, and nothing else about ξ,
+    belief in ξ is N(ξ̃, s²).
+    """
+
+    def one(model: BayesianSDE, batch: Batch, key: PRNGKeyArray) -> dict[str, Float[Array, " _"]]:
+        def path(key: PRNGKeyArray) -> Float[Array, "series time state"]:
+            physics_key, path_key = jr.split(key)
+            physics = system.blurred(model.known.physics, key=physics_key)
+            drawn = eqx.tree_at(lambda m: m.known.physics, model, physics)
+            return simulate(drawn, solver, batch, samples=1, key=path_key).states[0]
+
+        draw_key, noise_key = jr.split(key)
+        states = jax.vmap(path)(jr.split(draw_key, draws))
+        return score_paths(model.observation, states, batch, key=noise_key)
+
+    return over_seeds(one, models, test, keys, one_by_one=True)
+
+
 def run_row(
     system: System,
     protocol: Protocol,
@@ -142,6 +170,9 @@ def run_row(
     model = replace(preset.model, hidden=None) if alone else preset.model
     train, test, models = prepare(system, protocol, model, gate, keys)
     fitted = None
+    if alone and preset.uncertain_physics:
+        scores = score_physics(system, models, preset.solver, test, DRAWS, test_keys)
+        return scores, None
     if not alone:
         if preset.window is not None:
             length, stride = preset.window
