@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format clean help
+.PHONY: demo test check format bench clean help
 
 help:                   ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -33,5 +33,13 @@ format: .venv/dev       ## apply the formatter and the safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+.venv-bench/ready: pyproject.toml
+	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	touch $@
+
+bench: .venv-bench/ready  ## time against torchsde and diffrax, write docs/performance.md
+	.venv-bench/bin/python benchmarks/bench.py
+
 clean:                  ## remove the environment and the demo
-	rm -rf .venv demo .pytest_cache .ruff_cache
+	rm -rf .venv .venv-bench demo .pytest_cache .ruff_cache

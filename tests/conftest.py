@@ -11,6 +11,9 @@ mpl.use("agg")
 # Compilation takes most of the time here; what is computed does not change.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
+# Tests leave the user's cache alone.
+os.environ["HYBRIDSDE_CACHE"] = "off"
+
 # Two devices, as on a machine with two cores, so that the tests take the paths users take.
 jax.config.update("jax_num_cpu_devices", 2)
 

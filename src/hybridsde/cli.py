@@ -34,10 +34,12 @@ def main(
     ] = False,
 ) -> None:
     """Hybridsde."""
+    from hybridsde._cache import keep_compiled
     from hybridsde._devices import use_all_cores
 
     del version
     use_all_cores()
+    keep_compiled()
 
 
 @app.command()

@@ -30,6 +30,9 @@ FEW_PATHS = 128
 BLOCK = 256
 """Steps between kept states, in scans of more than twice as many."""
 
+UNROLL = {"cpu": 1, "gpu": 1}
+"""Steps per turn of the compiled loop, by backend."""
+
 Step = Callable[[PyTree, PyTree, Any, Any], tuple[Any, Any]]
 """(layers, rest, carry, x) ↦ (carry, y) for one path. Calls each layer once."""
 Lift = Callable[[Callable], Callable]
@@ -87,7 +90,7 @@ def _plain(arg: PyTree, step: Step, lift: Lift, xs: PyTree, policy: Callable | N
 
     if policy is not None:
         advance = jax.checkpoint(advance, policy=policy, prevent_cse=False)
-    return lax.scan(advance, carry, xs)
+    return lax.scan(advance, carry, xs, unroll=_unroll())
 
 
 def _gathered(arg: PyTree, step: Step, lift: Lift, xs: PyTree, calls: tuple):
@@ -124,6 +127,10 @@ def _gathered(arg: PyTree, step: Step, lift: Lift, xs: PyTree, calls: tuple):
     return run(numbers, arrays)
 
 
+def _unroll() -> int:
+    return UNROLL.get(jax.default_backend(), 1)
+
+
 def _tapped(
     step: Step, lift: Lift, layers: tuple, taps: PyTree, rest: PyTree, carry: PyTree, xs: PyTree
 ):
@@ -138,7 +145,7 @@ def _tapped(
         (carry, y), inputs = lift(one)(carry, *x)
         return carry, (y, inputs)
 
-    carry, (ys, inputs) = lax.scan(advance, carry, (xs, taps))
+    carry, (ys, inputs) = lax.scan(advance, carry, (xs, taps), unroll=_unroll())
     return (carry, ys), inputs
 
 

@@ -1,0 +1,285 @@
+"""Ours against torchsde and diffrax, side by side in one run.
+
+    python benchmarks/bench.py [--quick]
+
+Times every system in turn, round after round, so that all see the same machine. Writes
+benchmarks/results.json and docs/performance.md. Needs the `bench` extra.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import hybridsde as hs
+
+hs.use_all_cores()
+
+import numpy as np  # noqa: E402
+import peers  # noqa: E402
+
+ROOT = Path(__file__).parent.parent
+PATHS, STEPS = (4, 64, 1280), (23, 100, 1000)
+OURS = {"path": "ours (path)", "local": "ours (local)"}
+TARGETS = {
+    ("path", "torchsde"): {4: 10, 64: 3, 1280: 1.1},
+    ("path", "diffrax"): {4: 4, 64: 4, 1280: 4},
+    ("local", "torchsde"): {4: 8, 64: 2, 1280: 0.7},
+}
+"""How many times faster we want to be at 23 steps."""
+
+
+def time_cell(what: str, paths: int, steps: int, budget: float) -> dict[str, list[float]]:
+    """Seconds of single calls of every system, interleaved, after a first call each."""
+    calls = {name: build(paths, steps)[what] for name, build in peers.SYSTEMS.items()}
+    for call in calls.values():
+        call()
+        call()
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    began = time.perf_counter()
+    while len(seconds["torchsde"]) < 3 or (
+        time.perf_counter() - began < budget and len(seconds["torchsde"]) < 100
+    ):
+        for name, call in calls.items():
+            at = time.perf_counter()
+            call()
+            seconds[name].append(time.perf_counter() - at)
+    return seconds
+
+
+def compare(steps: tuple[int, ...], budget: float) -> list[dict]:
+    """One entry per peer, mode and size."""
+    ratios = []
+    for what in ("gradient", "forward"):
+        for length in steps:
+            for paths in PATHS:
+                seconds = time_cell(what, paths, length, budget)
+                middle = {name: statistics.median(values) for name, values in seconds.items()}
+                spread = {name: _spread(values) for name, values in seconds.items()}
+                for mode, name in OURS.items():
+                    for peer in ("torchsde", "diffrax"):
+                        ratios.append(
+                            {
+                                "peer": peer,
+                                "mode": mode,
+                                "what": what,
+                                "paths": paths,
+                                "steps": length,
+                                "ours_ms": 1e3 * middle[name],
+                                "peer_ms": 1e3 * middle[peer],
+                                "ratio": middle[peer] / middle[name],
+                                "ours_spread": spread[name],
+                                "peer_spread": spread[peer],
+                                "calls": len(seconds[name]),
+                            }
+                        )
+                shown = ", ".join(f"{name} {1e3 * value:.3g} ms" for name, value in middle.items())
+                print(f"{what}, {paths} paths, {length} steps: {shown}", flush=True)
+    return ratios
+
+
+def _spread(values: list[float]) -> float:
+    """Half the distance between the quartiles, as a share of the median."""
+    low, middle, high = np.quantile(values, [0.25, 0.5, 0.75])
+    return float((high - low) / 2 / middle)
+
+
+def slopes(ratios: list[dict]) -> list[dict]:
+    """How time grows: d ln time / d ln size, from 64 paths and 100 steps on."""
+    ours = {
+        (r["mode"], r["what"], r["paths"], r["steps"]): r["ours_ms"]
+        for r in ratios
+        if r["peer"] == "torchsde"
+    }
+    found = []
+    for mode in OURS:
+        for what in ("gradient", "forward"):
+            for along, small, large in (
+                ("paths", (64, 100), (1280, 100)),
+                ("paths", (64, 1000), (1280, 1000)),
+                ("steps", (64, 100), (64, 1000)),
+                ("steps", (1280, 100), (1280, 1000)),
+            ):
+                before, after = ours.get((mode, what, *small)), ours.get((mode, what, *large))
+                if before and after:
+                    size = large[0] / small[0] if along == "paths" else large[1] / small[1]
+                    fixed = f"{small[1]} steps" if along == "paths" else f"{small[0]} paths"
+                    slope = float(np.log(after / before) / np.log(size))
+                    found.append(
+                        {"mode": mode, "what": what, "along": along, "at": fixed, "slope": slope}
+                    )
+    return found
+
+
+def memory(paths: int, steps: int) -> dict[str, float]:
+    """Peak memory of a process that takes one gradient, in MiB, above that of one step."""
+    found = {}
+    for name in peers.SYSTEMS:
+        peaks = []
+        for length in (2, steps):
+            script = (
+                "import resource, sys; sys.path.insert(0, sys.argv[1]); import hybridsde as hs; "
+                "hs.use_all_cores(); import peers; "
+                f"peers.SYSTEMS[{name!r}]({paths}, {length})['gradient'](); "
+                "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+            )
+            command = [sys.executable, "-W", "ignore", "-c", script, str(Path(__file__).parent)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            peaks.append(int(done.stdout.split()[-1]) / 1024)
+        found[name] = peaks[1] - peaks[0]
+        print(f"memory, {paths} paths, {steps} steps: {name} {found[name]:.0f} MiB", flush=True)
+    return found
+
+
+def lorenz_table(repetitions: int) -> dict:
+    """The paper's Lorenz table: training and compilation."""
+    script = Path(__file__).parent / "lorenz_table.py"
+    command = [sys.executable, str(script), "--repetitions", str(repetitions)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    print(done.stdout, flush=True)
+    return json.loads(done.stdout)
+
+
+def page(results: dict) -> str:
+    """docs/performance.md."""
+    machine = results["machine"]
+    lines = [
+        "# Performance",
+        "",
+        "Written by `make bench`; numbers in `benchmarks/results.json`. One gradient of the loss "
+        "with path KL, net 3-100-100-100-3, softplus, Euler steps. Peers have plain weights; ours "
+        "are Bayesian: `path` draws two sets of weights and holds them along the paths, `local` "
+        "redraws them at every step, which doubles the arithmetic. Times are medians of single "
+        "calls, all systems in turn in one process; ± is half the distance between the quartiles. "
+        "A ratio above one says how many times faster we are.",
+        "",
+        f"Machine: {machine['cores']} cores ({machine['processor']}), JAX {machine['jax']}, "
+        f"torch {machine['torch']}, torchsde {machine['torchsde']}, "
+        f"diffrax {machine['diffrax']}.",
+        "",
+    ]
+    for what in ("gradient", "forward"):
+        lines += [
+            f"## {what.capitalize()}",
+            "",
+            "| mode | paths | steps | ours, ms | torchsde, ms | ratio | diffrax, ms | ratio |",
+            "|---" * 8 + "|",
+        ]
+        entries = [r for r in results["ratios"] if r["what"] == what]
+        for one in (r for r in entries if r["peer"] == "torchsde"):
+            same = ("mode", "paths", "steps")
+            other = next(
+                r
+                for r in entries
+                if r["peer"] == "diffrax" and all(r[name] == one[name] for name in same)
+            )
+            cells = [
+                one["mode"],
+                str(one["paths"]),
+                str(one["steps"]),
+                _time(one["ours_ms"], one["ours_spread"]),
+                _time(one["peer_ms"], one["peer_spread"]),
+                f"{one['ratio']:.2g}",
+                _time(other["peer_ms"], other["peer_spread"]),
+                f"{other['ratio']:.2g}",
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+        lines.append("")
+    lines += [
+        "## What was aimed at, at 23 steps, gradient",
+        "",
+        "| mode | peer | paths | aim | reached |",
+        "|---" * 5 + "|",
+    ]
+    for r in results["ratios"]:
+        aim = TARGETS.get((r["mode"], r["peer"]), {}).get(r["paths"])
+        if aim and r["what"] == "gradient" and r["steps"] == 23:
+            verdict = f"{r['ratio']:.2g}" + ("" if r["ratio"] >= aim else " (missed)")
+            lines.append(f"| {r['mode']} | {r['peer']} | {r['paths']} | {aim} | {verdict} |")
+    lines += [
+        "",
+        "## How time grows",
+        "",
+        "Slope of ln time against ln size, between 64 and 1280 paths or 100 and 1000 steps.",
+        "",
+        "| mode | | along | at | slope |",
+        "|---" * 5 + "|",
+    ]
+    for s in results["slopes"]:
+        lines.append(f"| {s['mode']} | {s['what']} | {s['along']} | {s['at']} | {s['slope']:.2f} |")
+    if "memory" in results:
+        size = results["memory_size"]
+        lines += [
+            "",
+            f"## Memory of one gradient, {size['paths']} paths, {size['steps']} steps",
+            "",
+            "Peak of a process, less that of two steps.",
+            "",
+            "| system | MiB |",
+            "|---|---|",
+            *(f"| {name} | {value:.0f} |" for name, value in results["memory"].items()),
+        ]
+    if "lorenz" in results:
+        table = results["lorenz"]
+        lines += [
+            "",
+            "## Whole fits: the paper's Lorenz table",
+            "",
+            "400 fits of 100 epochs (8 rows, 50 repetitions each): "
+            f"{table['training_s']:.0f} s of training, {table['compile_s']:.0f} s of compilation, "
+            f"{table['scoring_s']:.0f} s of scoring, on {table['devices']} {table['device']} "
+            "devices.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _time(milliseconds: float, spread: float) -> str:
+    return f"{milliseconds:.3g} ± {100 * spread:.0f} %"
+
+
+def machine() -> dict:
+    """What the numbers depend on."""
+    from importlib.metadata import version
+
+    names = ("jax", "torch", "torchsde", "diffrax")
+    return {
+        "cores": len(os.sched_getaffinity(0)),
+        "processor": _processor(),
+        **{name: version(name) for name in names},
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()
+
+
+def main() -> None:
+    """Measure everything and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="23 steps only, no memory, no fits")
+    options = parser.parse_args()
+    steps = STEPS[:1] if options.quick else STEPS
+    results: dict = {"machine": machine()}
+    results["ratios"] = compare(steps, 2.0 if options.quick else 6.0)
+    results["slopes"] = slopes(results["ratios"])
+    if not options.quick:
+        results["memory_size"] = {"paths": 256, "steps": 1000}
+        results["memory"] = memory(**results["memory_size"])
+        results["lorenz"] = lorenz_table(50)
+        (ROOT / "benchmarks" / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+        (ROOT / "docs" / "performance.md").write_text(page(results))
+    else:
+        print(page(results))
+
+
+if __name__ == "__main__":
+    main()

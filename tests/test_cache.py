@@ -1,0 +1,42 @@
+"""Compiled programs on disk."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import jax, jax.numpy as jnp
+from hybridsde._cache import keep_compiled
+folder = keep_compiled()
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+jax.jit(lambda x: jnp.sin(x) @ jnp.cos(x))(jnp.ones((8, 8))).block_until_ready()
+print(folder)
+"""
+
+
+def run(tmp_path, **environment) -> str:
+    clean = {name: value for name, value in os.environ.items() if name != "HYBRIDSDE_CACHE"}
+    command = [sys.executable, "-c", PROGRAM]
+    home = {"XDG_CACHE_HOME": str(tmp_path / "home"), "JAX_COMPILATION_CACHE_DIR": ""}
+    done = subprocess.run(
+        command, env=clean | home | environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+def test_compiled_programs_are_kept_where_asked(tmp_path):
+    folder = tmp_path / "kept"
+    assert run(tmp_path, HYBRIDSDE_CACHE=str(folder)) == str(folder)
+    assert any(folder.iterdir())
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems, other folders")
+def test_by_default_in_the_users_cache_folder(tmp_path):
+    assert run(tmp_path) == str(tmp_path / "home" / "hybridsde")
+
+
+def test_nothing_is_kept_when_switched_off(tmp_path):
+    assert run(tmp_path, HYBRIDSDE_CACHE="off") == "None"
+    assert not (tmp_path / "home").exists()
