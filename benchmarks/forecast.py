@@ -10,6 +10,7 @@ once and read once, which is what a program that keeps nothing on the chip must 
 import argparse
 import json
 import time
+from itertools import pairwise
 
 import hybridsde as hs
 
@@ -64,7 +65,7 @@ def main() -> None:
         seconds.append(time.perf_counter() - began)
     best = sorted(seconds)[len(seconds) // 2]
     steps = each * options.weights * options.steps
-    flops = steps * 2 * sum(a * b for a, b in zip(WIDTHS[:-1], WIDTHS[1:], strict=True))
+    flops = steps * 2 * sum(a * b for a, b in pairwise(WIDTHS))
     moved = steps * 4 * 2 * sum(WIDTHS)
     report = {
         "device": jax.devices()[0].device_kind,
