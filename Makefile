@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format bench clean help
+.PHONY: demo test check format results bench clean help
 
 help:                   ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -32,6 +32,13 @@ check: .venv/dev        ## lint, types, layers
 format: .venv/dev       ## apply the formatter and the safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+results: .venv/user     ## run the paper's experiments into docs/results (half an hour)
+	$(BIN)/hybridsde reproduce lorenz --preset paper --out docs/results/lorenz
+	$(BIN)/hybridsde reproduce lorenz --preset recommended --out docs/results/lorenz
+	$(BIN)/hybridsde reproduce lotka-volterra --out docs/results/lotka-volterra
+	$(BIN)/hybridsde reproduce cost --out docs/results/cost
+	$(BIN)/python benchmarks/ablation.py --out docs/results/ablation.md
 
 .venv-bench/ready: pyproject.toml
 	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench

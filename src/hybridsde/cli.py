@@ -122,7 +122,7 @@ def reproduce_lorenz(
     from hybridsde.experiments import lorenz
     from hybridsde.experiments.gate import learn_gate
     from hybridsde.experiments.pictures import lorenz_picture
-    from hybridsde.experiments.worth import SIZES, learning_curve
+    from hybridsde.experiments.worth import SIZES, equivalents, learning_curve
     from hybridsde.report.paper_figures import attractor, bands, knowledge, paths, save
     from hybridsde.report.reproduction import results_tables
     from hybridsde.report.terminal import fit_progress, frame_table
@@ -150,6 +150,8 @@ def reproduce_lorenz(
     strengths.to_csv(out / "gate.csv")
     terms.to_csv(out / "gate_terms.csv")
     curve.to_csv(out / "knowledge.csv", index=False)
+    saved = equivalents(curve)
+    saved.to_csv(out / "knowledge_saved.csv")
     save(attractor(picture), out, "attractor")
     for steps in (100, 200, 1000):
         title = f"Lorenz, {steps} steps from T = 10 ({settings})"
@@ -160,6 +162,7 @@ def reproduce_lorenz(
     save(knowledge(curve, results.extra["oracle_mse"], title), out, "knowledge")
     console.print(*results_tables(results, "Lorenz attractor, Table 1"))
     console.print(frame_table(strengths, "Gate: dy is right, dz has the wrong sign"))
+    console.print(frame_table(saved, "Sequences that the black box needs for the same error"))
     console.print(f"Wrote results.json, results.csv, results.md and the figures to {out}.")
 
 

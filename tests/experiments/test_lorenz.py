@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from hybridsde import trainable
 from hybridsde.cli import app
 from hybridsde.datasets import lorenz, lotka_volterra
+from hybridsde.experiments import worth
 from hybridsde.experiments.lorenz import (
     KNOWN,
     PRESETS,
@@ -104,7 +105,7 @@ def test_presets_are_the_papers_and_ours():
 def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
     """All nine rows on a small budget; a second call computes none of them."""
     from hybridsde.experiments import lorenz as experiment
-    from hybridsde.experiments import system, worth
+    from hybridsde.experiments import system
 
     monkeypatch.setattr(worth, "SIZES", (2,))
 
@@ -173,3 +174,15 @@ def test_reproduce_lotka_volterra(tmp_path, monkeypatch):
     error = {(row["known"], row["method"]): row["mse_mean"] for row in rows}
     assert error["all", "e-pac-bayes"] < error["all", "physics"]
     assert (tmp_path / "forecast_200.png").exists()
+
+
+def test_what_knowledge_saves_is_read_off_the_black_box_curve():
+    """Errors 1/n for the black box and 1/(2n) for a hybrid: knowledge is worth a factor of two."""
+    sizes = np.array([2, 4, 8, 16])
+    frames = [
+        pd.DataFrame({"known": known, "sequences": sizes, "repetition": r, "mse": 1 / (k * sizes)})
+        for known, k in (("none", 1), ("y", 2))
+        for r in range(3)
+    ]
+    saved = worth.equivalents(pd.concat(frames))
+    np.testing.assert_allclose(saved["y"], [4, 8, 16, np.inf])

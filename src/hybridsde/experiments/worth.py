@@ -65,5 +65,22 @@ def learning_curve(
     return pd.concat(frames, ignore_index=True)
 
 
+def equivalents(curve: pd.DataFrame) -> pd.DataFrame:
+    """How many sequences the black box needs for the median error of each hybrid.
+
+    One row per number of sequences, one column per known equation. Between the sizes that were
+    run, ln error is taken as linear in ln size; beyond the largest size the answer is infinite,
+    below the smallest it is that size.
+    """
+    medians = curve.pivot_table("mse", index="sequences", columns="known", aggfunc="median")
+    falling = medians["none"].cummin()
+    sizes, errors = np.log(falling.index.to_numpy(float)), np.log(falling.to_numpy())
+
+    def needed(error: float) -> float:
+        return float(np.exp(np.interp(-np.log(error), -errors, sizes, right=np.inf)))
+
+    return medians.drop(columns="none").map(needed)
+
+
 def _gate(name: str):
     return jnp.array([float(state in KNOWN[name]) for state in SYSTEM.states])

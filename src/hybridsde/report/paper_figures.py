@@ -97,19 +97,22 @@ def _panels(picture: Picture, steps: int, draw: Callable, title: str) -> Figure:
             )
             axes.spines[["top", "right"]].set_visible(False)
             axes.set_ylim(*_room(truth.values[0, seen, row]))
+            axes.margins(x=0.01)
             if column == 0:
                 axes.set_ylabel(state)
-        grid[0, column].legend(fontsize=7, frameon=False, loc="upper left", ncols=2)
+        grid[0, column].legend(
+            fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2
+        )
         grid[-1, column].set_xlabel("time")
     figure.suptitle(title)
     return figure
 
 
 def _room(values: np.ndarray) -> tuple[float, float]:
-    """Space above for the legend, and for bands that run wide."""
+    """Space for bands that run wide, without letting one that explodes set the scale."""
     low, high = values.min(), values.max()
     spread = max(high - low, 1e-6)
-    return float(low - 0.5 * spread), float(high + 0.6 * spread)
+    return float(low - 0.7 * spread), float(high + 0.7 * spread)
 
 
 def knowledge(curve: pd.DataFrame, floor: float, title: str) -> Figure:
@@ -127,7 +130,12 @@ def knowledge(curve: pd.DataFrame, floor: float, title: str) -> Figure:
         axes.fill_between(sizes, low, high, color=colour, alpha=0.15, lw=0)
         axes.plot(sizes, middle, color=colour, marker=marker, ms=5, label=f"{name} known")
     axes.axhline(floor, color=INK, lw=1, ls=(0, (3, 1.5)), label="true equations")
-    axes.set(xscale="log", yscale="log", xlabel="training sequences", ylabel="test MSE")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="training sequences of 24 observations",
+        ylabel="test MSE",
+    )
     axes.set_xticks(sizes, [str(size) for size in sizes])
     axes.minorticks_off()
     axes.spines[["top", "right"]].set_visible(False)
