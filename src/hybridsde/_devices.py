@@ -30,7 +30,8 @@ def use_all_cores() -> None:
 
 def _cores() -> int:
     """Cores that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def shards(count: int) -> int:

@@ -1,5 +1,7 @@
 """Gathered weight gradients against those that plain differentiation of the loop gives."""
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +10,7 @@ import pytest
 from jax import lax
 
 from helpers import tiny_model, tree_allclose, wiggles
-from hybridsde import EulerMaruyama, known_drift
+from hybridsde import AbstractSolver, EulerMaruyama, known_drift
 from hybridsde._parameters import Positive, trainable
 from hybridsde.data import Batch
 from hybridsde.simulate import gathered, simulate
@@ -56,6 +58,37 @@ def test_every_gradient_equals_that_of_the_plain_loop(
     assert tree_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
     largest = [float(jnp.abs(leaf).max()) for leaf in jax.tree.leaves(ours)]
     assert np.mean(np.array(largest) > 1e-6) > 0.8
+
+
+class Heun(AbstractSolver):
+    """Calls the drift twice per step."""
+
+    substeps: int = eqx.field(static=True, default=1)
+    strong_order: ClassVar[float] = 0.5
+
+    def step(self, sde, t, h, u, dt, dw, noise):
+        first = sum(sde.drift(t, h, u, noise))
+        there = h + first * dt + sde.diffusion.spread(t, h, dw)
+        second = sum(sde.drift(t + dt, there, u, noise))
+        return there + 0.5 * (second - first) * dt, jnp.zeros(())
+
+
+def test_a_solver_that_calls_the_drift_twice_has_its_gradient(getkey, monkeypatch):
+    batch = Batch.of(wiggles())
+    model = tiny_model().init(batch, key=getkey())
+    parameters, frozen = eqx.partition(model, trainable(model))
+    key = getkey()
+
+    def gradient():
+        def loss(parameters):
+            run = simulate(eqx.combine(parameters, frozen), Heun(), batch, samples=1, key=key)
+            return jnp.mean(run.states**2)
+
+        return jax.jit(jax.grad(loss))(parameters)
+
+    ours = gradient()
+    monkeypatch.setattr(gathered, "scan", plain_scan)
+    assert tree_allclose(ours, gradient(), rtol=1e-4)
 
 
 def test_the_start_has_a_gradient(getkey):

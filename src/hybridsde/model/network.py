@@ -54,7 +54,7 @@ class AbstractNetwork(eqx.Module):
     """A map from features to outputs that may use fresh noise at every call."""
 
     layers: eqx.AbstractVar[tuple]
-    """The maps that hold all weights, each linear in them and called once per call."""
+    """The maps that hold all weights, each affine in them."""
 
     @abc.abstractmethod
     def noise(self, paths: UInt32[Array, "*path"], steps: int, *, key: PRNGKeyArray) -> PyTree:

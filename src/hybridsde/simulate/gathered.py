@@ -34,7 +34,7 @@ UNROLL = {"cpu": 1, "gpu": 1}
 """Steps per turn of the compiled loop, by backend."""
 
 Step = Callable[[PyTree, PyTree, Any, Any], tuple[Any, Any]]
-"""(layers, rest, carry, x) ↦ (carry, y) for one path. Calls each layer once."""
+"""(layers, rest, carry, x) ↦ (carry, y) for one path."""
 Lift = Callable[[Callable], Callable]
 """Maps a function of (carry, x, taps) over all paths."""
 
@@ -46,7 +46,7 @@ def scan(
 
     Reverse-mode gradients reach `layers`, `rest` and `carry`, but not `xs`.
     """
-    few = math.prod(calls[1:]) <= FEW_PATHS
+    few = math.prod(calls[1:]) <= FEW_PATHS and _called_once(step, lift, layers, rest, carry, xs)
 
     def block(arg: PyTree, xs: PyTree):
         count = len(jax.tree.leaves(xs)[0])
@@ -127,6 +127,19 @@ def _gathered(arg: PyTree, step: Step, lift: Lift, xs: PyTree, calls: tuple):
     return run(numbers, arrays)
 
 
+def _called_once(
+    step: Step, lift: Lift, layers: tuple, rest: PyTree, carry: PyTree, xs: PyTree
+) -> bool:
+    """Whether a step calls every layer once, which is what can be gathered."""
+    stand_ins = tuple(_Counted(layer) for layer in layers)
+    jax.eval_shape(
+        lambda: lift(lambda carry, x, _: step(stand_ins, rest, carry, x))(
+            carry, jax.tree.map(lambda leaf: leaf[0], xs), ()
+        )
+    )
+    return all(layer.calls == 1 for layer in stand_ins)
+
+
 def _unroll() -> int:
     return UNROLL.get(jax.default_backend(), 1)
 
@@ -154,6 +167,18 @@ def _gather(layer: PyTree, inputs: PyTree, cotangents: PyTree) -> PyTree:
     x, d = jax.tree.map(lambda leaf: leaf.reshape(-1, leaf.shape[-1]), (inputs, cotangents))
     _, pull = eqx.filter_vjp(lambda layer: jax.vmap(layer)(x), layer)
     return pull(d)[0]
+
+
+class _Counted:
+    """Stands in for a layer and counts its calls."""
+
+    def __init__(self, layer: Callable):
+        self._layer = layer
+        self.calls = 0
+
+    def __call__(self, x):
+        self.calls += 1
+        return self._layer(x)
 
 
 class _Tapped:
