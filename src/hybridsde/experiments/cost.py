@@ -70,17 +70,17 @@ SWEEPS = {
     "samples": Sweep("M", "samples", (4, 16, 64, 256, 1024), 1, "2MTF"),
     "length": Sweep("T", "length", (25, 50, 100, 200, 400), 1, "2MTF"),
     "width": Sweep("width", "width", (50, 100, 200, 400, 800), 2, "2MTF, F ∝ width²"),
-    "states, diagonal G": Sweep("D", "states", (8, 16, 32, 64, 128), 1, "MTD", NARROW),
+    "states, diagonal G": Sweep("D", "states", (16, 32, 64, 128, 256), 1, "MTD", NARROW),
     "states, constant full G": Sweep(
         "D",
         "states",
-        (8, 16, 32, 64, 128),
+        (16, 32, 64, 128, 256),
         2,
         "MTD²: factorised once (paper: MTD³)",
         replace(NARROW, diffusion="constant"),
     ),
     "states, full G(h)": Sweep(
-        "D", "states", (8, 16, 32, 64, 128), 3, "MTD³", replace(NARROW, diffusion="function")
+        "D", "states", (16, 32, 64, 128, 256), 3, "MTD³", replace(NARROW, diffusion="function")
     ),
 }
 
