@@ -34,8 +34,7 @@ format: .venv/dev       ## apply the formatter and the safe fixes
 	$(BIN)/ruff check --fix .
 
 results: .venv/user     ## run the paper's experiments into docs/results (half an hour)
-	$(BIN)/hybridsde reproduce lorenz --preset paper --out docs/results/lorenz
-	$(BIN)/hybridsde reproduce lorenz --preset recommended --out docs/results/lorenz
+	$(BIN)/hybridsde reproduce lorenz --out docs/results/lorenz
 	$(BIN)/hybridsde reproduce lotka-volterra --out docs/results/lotka-volterra
 	$(BIN)/hybridsde reproduce cost --out docs/results/cost
 	$(BIN)/python benchmarks/ablation.py --out docs/results/ablation.md

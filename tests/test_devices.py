@@ -1,5 +1,8 @@
 """Repetitions spread over devices: the same numbers as on one."""
 
+import subprocess
+import sys
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,14 +12,12 @@ import pytest
 
 from helpers import tiny_model, tree_allclose, wiggles
 from hybridsde import EmpiricalPACBayes, EulerMaruyama, Training, _devices, train_many, trainable
-from hybridsde._devices import over_seeds, shards, use_all_cores
+from hybridsde._devices import over_seeds, use_all_cores
 from hybridsde.data import Batch
 
 
 def test_the_tests_run_on_two_devices():
     assert jax.local_device_count() == 2
-    assert shards(1) == 1
-    assert shards(5) == 2
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
@@ -42,6 +43,9 @@ def test_work_is_on_both_devices():
 
 
 def test_three_fits_on_two_devices_equal_those_on_one(getkey, monkeypatch):
+    """Also where every fit has paths enough to be spread itself: inside a share it is not."""
+    monkeypatch.setattr(_devices, "PATHS_PER_DEVICE", 1)
+    seen = []
     batch = Batch.of(wiggles())
     keys = jr.split(getkey(), 3)
     models = jax.vmap(lambda key: tiny_model().init(batch, key=key))(keys)
@@ -49,9 +53,17 @@ def test_three_fits_on_two_devices_equal_those_on_one(getkey, monkeypatch):
 
     def fit():
         training = Training(epochs=3)
-        return train_many(models, data, EmpiricalPACBayes(), training=training, keys=keys)
+        return train_many(
+            models,
+            data,
+            EmpiricalPACBayes(),
+            training=training,
+            callbacks=[lambda progress: seen.append(progress.terms["loss"].shape)],
+            keys=keys,
+        )
 
     two = fit()
+    assert set(seen) == {(3,)}
     jax.clear_caches()
     monkeypatch.setattr(_devices.jax, "local_device_count", lambda: 1)
     one = fit()
@@ -90,3 +102,24 @@ def test_asking_for_cores_too_late_changes_nothing():
     jnp.zeros(1).block_until_ready()
     use_all_cores()
     assert jax.local_device_count() == before
+
+
+FOUR = """
+import jax, jax.numpy as jnp, jax.random as jr, numpy as np
+jax.config.update("jax_num_cpu_devices", 4)
+from hybridsde import _devices
+from hybridsde._devices import over_seeds, use_all_cores
+use_all_cores()
+assert jax.local_device_count() == 4
+double = jax.jit(lambda values: over_seeds(lambda one: 2 * one, values))
+two = double(jnp.arange(2.0))
+eight = double(jnp.concatenate([two, two, two, two]))
+np.testing.assert_allclose(eight, np.tile([0.0, 4.0], 4))
+np.testing.assert_allclose(double(eight[:3]), [0, 8, 0])
+np.testing.assert_allclose(double(eight[:1]), [0])
+"""
+
+
+def test_fewer_repetitions_than_devices_can_be_used_further():
+    done = subprocess.run([sys.executable, "-c", FOUR], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 from jax import lax
+from jax.core import Tracer
 from jax.sharding import Mesh, PartitionSpec
 
 from hybridsde._types import Array, Key, PyTree, UInt32
@@ -17,10 +18,11 @@ from hybridsde._types import Array, Key, PyTree, UInt32
 def use_all_cores() -> None:
     """Let JAX see every CPU core as a device, so that repetitions are spread over them.
 
-    Must be called before the first computation; later, and where the number of devices is set
-    in the environment, nothing changes. A GPU is not affected.
+    Must be called before the first computation; later, and where the number of devices has been
+    set already, nothing changes. A GPU is not affected.
     """
-    if "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+    forced = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    if forced or getattr(jax.config, "jax_num_cpu_devices", -1) > 0:
         return
     try:
         jax.config.update("jax_num_cpu_devices", _cores())
@@ -32,11 +34,6 @@ def _cores() -> int:
     """Cores that this process may run on."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on every system
     return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
-def shards(count: int) -> int:
-    """Over how many devices `count` repetitions are spread."""
-    return max(1, min(jax.local_device_count(), count))
 
 
 AXIS = "device"
@@ -57,12 +54,15 @@ def over_paths(
 ) -> PyTree:
     """Split samples over all devices, or else series, where there are paths enough.
 
-    `function` maps its share to arrays that begin with the axes sample × path and series. Results
-    do not depend on the number of devices.
+    Only what is being compiled is split, and only where the number of devices divides that of
+    samples or series. `function` maps its share to arrays that begin with the axes sample × path
+    and series. Results do not depend on the number of devices.
     """
     samples, _, series = numbers.shape
     devices = jax.local_device_count()
-    spread = devices > 1 and not _inside.get() and numbers.size >= devices * PATHS_PER_DEVICE
+    compiled = isinstance(weight_keys, Tracer)
+    enough = devices > 1 and numbers.size >= devices * PATHS_PER_DEVICE
+    spread = enough and compiled and not _inside.get()
     whole = PartitionSpec()
     first, second, third = (PartitionSpec(*(None,) * axis, AXIS) for axis in range(3))
     if spread and samples % devices == 0:
@@ -76,11 +76,11 @@ def over_paths(
     def share(arrays: PyTree, *rest: PyTree) -> PyTree:
         return function(eqx.combine(arrays, static), *rest)
 
-    return _shard(share, specs, out, devices)(arrays, batch, weight_keys, calls, numbers)
+    return _shard(share, specs, out)(arrays, batch, weight_keys, calls, numbers)
 
 
-def _shard(function: Callable, specs: Any, out: PartitionSpec, devices: int) -> Callable:
-    mesh = Mesh(np.array(jax.local_devices()[:devices]), (AXIS,))
+def _shard(function: Callable, specs: Any, out: PartitionSpec) -> Callable:
+    mesh = Mesh(np.array(jax.local_devices()), (AXIS,))
 
     def share(*args: PyTree) -> PyTree:
         token = _inside.set(True)
@@ -100,7 +100,7 @@ def over_seeds(function: Callable, *args: PyTree, one_by_one: bool = False) -> P
     """
     arrays, static = eqx.partition(args, eqx.is_array)
     count = len(jax.tree.leaves(arrays)[0])
-    devices = shards(count)
+    devices = jax.local_device_count() if count > 1 else 1
     fill = np.minimum(np.arange(-(-count // devices) * devices), count - 1)
 
     def one(arrays: PyTree) -> PyTree:
@@ -114,5 +114,5 @@ def over_seeds(function: Callable, *args: PyTree, one_by_one: bool = False) -> P
     if len(fill) != count:
         arrays = jax.tree.map(lambda leaf: leaf[fill], arrays)
     spec = PartitionSpec(AXIS)
-    result = _shard(share, spec, spec, devices)(arrays)
+    result = _shard(share, spec, spec)(arrays)
     return result if len(fill) == count else jax.tree.map(lambda leaf: leaf[:count], result)

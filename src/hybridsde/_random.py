@@ -55,8 +55,8 @@ def path_normals(
 ) -> Float[Array, "step *path {width}"]:
     """Standard normals for every step of every path.
 
-    Those of a path depend on its number alone, not on which other paths there are: paths can be
-    spread over devices or taken in parts.
+    Those of a path depend on its number, not on which other paths there are: paths can be spread
+    over devices or taken in parts.
     """
     if jax.dtypes.canonicalize_dtype(dtype) != jnp.float32:
         one = jax.vmap(lambda path: jr.normal(jr.fold_in(key, path), (steps, width), dtype))

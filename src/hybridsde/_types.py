@@ -5,7 +5,8 @@ Every array axis in the package carries one of these names:
     seed     independent repetitions of a fit
     sample   Monte-Carlo draws: weights, then noise
     series   trajectories
-    lane     paths of one series that a draw of the network drives side by side
+    path     simulated paths, of any sample and series; `lane` for those of one series that one
+             draw of the network drives
     time     observation times; `step` for the solver's finer grid
     state    components of h
     obs      components of y

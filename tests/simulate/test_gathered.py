@@ -16,8 +16,8 @@ from hybridsde.data import Batch
 from hybridsde.simulate import gathered, simulate
 
 
-def plain_scan(step, lift, layers, rest, carry, xs, calls):
-    del calls
+def plain_scan(step, lift, layers, rest, carry, xs, paths):
+    del paths
 
     def advance(carry, x):
         return lift(lambda carry, x, _: step(layers, rest, carry, x))(carry, x, ())
@@ -73,7 +73,22 @@ class Heun(AbstractSolver):
         return there + 0.5 * (second - first) * dt, jnp.zeros(())
 
 
-def test_a_solver_that_calls_the_drift_twice_has_its_gradient(getkey, monkeypatch):
+class Taylor(AbstractSolver):
+    """Calls the drift inside a transformation of its own."""
+
+    substeps: int = eqx.field(static=True, default=1)
+    strong_order: ClassVar[float] = 0.5
+
+    def step(self, sde, t, h, u, dt, dw, noise):
+        def drift(h):
+            return sum(sde.drift(t, h, u, noise))
+
+        f, curved = jax.jvp(drift, (h,), (jnp.ones_like(h),))
+        return h + (f + 0.5 * curved * dt) * dt + sde.diffusion.spread(t, h, dw), jnp.zeros(())
+
+
+@pytest.mark.parametrize("solver", [Heun(), Taylor()])
+def test_solvers_that_use_the_drift_otherwise_have_their_gradient(solver, getkey, monkeypatch):
     batch = Batch.of(wiggles())
     model = tiny_model().init(batch, key=getkey())
     parameters, frozen = eqx.partition(model, trainable(model))
@@ -81,7 +96,7 @@ def test_a_solver_that_calls_the_drift_twice_has_its_gradient(getkey, monkeypatc
 
     def gradient():
         def loss(parameters):
-            run = simulate(eqx.combine(parameters, frozen), Heun(), batch, samples=1, key=key)
+            run = simulate(eqx.combine(parameters, frozen), solver, batch, samples=1, key=key)
             return jnp.mean(run.states**2)
 
         return jax.jit(jax.grad(loss))(parameters)
@@ -91,16 +106,31 @@ def test_a_solver_that_calls_the_drift_twice_has_its_gradient(getkey, monkeypatc
     assert tree_allclose(ours, gradient(), rtol=1e-4)
 
 
-def test_the_start_has_a_gradient(getkey):
+@pytest.mark.parametrize("few", [0, 128])
+@pytest.mark.parametrize("name", ["values", "steps"])
+def test_start_and_steps_have_a_gradient(few, name, getkey, monkeypatch):
+    """Against a central difference in the first entry."""
+    monkeypatch.setattr(gathered, "FEW_PATHS", few)
     batch = Batch.of(wiggles())
     model = tiny_model().init(batch, key=getkey())
-    key = getkey()
+    key, at = getkey(), getattr(batch, name)
 
-    def end(values):
-        moved = eqx.tree_at(lambda b: b.values, batch, values)
+    def end(leaf):
+        moved = eqx.tree_at(lambda b: getattr(b, name), batch, leaf)
         return simulate(model, EulerMaruyama(), moved, samples=1, key=key).states[0, 0, -1, 0]
 
-    slope = jax.grad(end)(batch.values)
-    step = jnp.zeros_like(batch.values).at[0, 0, 0].set(1e-2)
-    difference = (end(batch.values + step) - end(batch.values - step)) / 2e-2
-    np.testing.assert_allclose(slope[0, 0, 0], difference, rtol=2e-2)
+    first = (0,) * at.ndim
+    step = jnp.zeros_like(at).at[first].set(1e-2)
+    difference = (end(at + step) - end(at - step)) / 2e-2
+    assert abs(difference) > 1e-3
+    np.testing.assert_allclose(jax.grad(end)(at)[first], difference, rtol=5e-2)
+
+
+def test_a_single_time_is_a_path_that_has_not_moved(getkey):
+    batch = Batch.of(wiggles())
+    model = tiny_model().init(batch, key=getkey())
+    start = jax.tree.map(lambda leaf: leaf[:, :1], batch)
+    start = eqx.tree_at(lambda b: b.steps, start, batch.steps[:, :0])
+    paths = simulate(model, EulerMaruyama(), start, samples=2, key=getkey())
+    assert paths.states.shape == (2, batch.count, 1, 2)
+    assert (paths.kl == 0).all()

@@ -112,7 +112,7 @@ def gradient(setting: Setting, *, seed: int) -> tuple[Callable, Any]:
 
 
 def time_gradient(setting: Setting, *, seed: int, repeats: int, budget: float) -> list[float]:
-    """Seconds of single calls after a first one that compiles, at most `budget` together."""
+    """Seconds of three or more single calls; no more begin once `budget` is spent."""
     run, parameters = gradient(setting, seed=seed)
     jax.block_until_ready(run(parameters, jr.key(seed)))
     seconds = []
@@ -178,14 +178,17 @@ def measure(folder: Path, *, quick: bool, seed: int, tick: Callable[[str], None]
     and there are no scores. `tick` is called with the name of each setting before it is timed.
     """
     results = Results(folder, TITLE, NOTES, markdown)
+    asked = []
     began = time.monotonic()
     repeats = 5 if quick else 30
     for name, setting in settings(quick).items():
         tick(name)
         preset = "paper" if setting.weights == "local" else "recommended"
-        settings_hash = fingerprint(setting)
+        machine = (jax.devices()[0].device_kind, jax.local_device_count(), jax.__version__)
+        settings_hash = fingerprint(setting, machine)
         key = RowKey(setting.known, setting.method, preset, name, repeats, seed, settings_hash)
-        results.get(key, lambda key=key, setting=setting: _row(key, setting))
+        asked.append(results.get(key, lambda key=key, setting=setting: _row(key, setting)))
+    results.rows = [row for row in results.rows if row not in asked] + asked
     results.extra = {"seconds": time.monotonic() - began}
     results.save()
     return results
@@ -198,7 +201,7 @@ def _row(key: RowKey, setting: Setting) -> Row:
 
 def sweep_times(rows: list[Row]) -> dict[str, pd.Series]:
     """Seconds of an iteration by size, for every sweep."""
-    seconds = {row.protocol: row.seconds for row in rows}
+    seconds = _of_last_run(rows)
     return {
         sweep: pd.Series(
             {
@@ -212,6 +215,16 @@ def sweep_times(rows: list[Row]) -> dict[str, pd.Series]:
     }
 
 
+def _of_last_run(rows: list[Row]) -> dict[str, float]:
+    """Seconds by name; rows timed more or less often, or from another seed, are left out."""
+    last = rows[-1]
+    return {
+        row.protocol: row.seconds
+        for row in rows
+        if (row.repetitions, row.seed) == (last.repetitions, last.seed)
+    }
+
+
 def slope(times: pd.Series) -> float:
     """The slope of ln time against ln size, by least squares over the three largest sizes."""
     if len(times) < 2:
@@ -222,7 +235,7 @@ def slope(times: pd.Series) -> float:
 
 def method_times(rows: list[Row]) -> dict[str, float]:
     """Seconds of an iteration of every method at the same size."""
-    seconds = {row.protocol: row.seconds for row in rows}
+    seconds = _of_last_run(rows)
     return {name: seconds[name] for name in METHOD_SETTINGS if name in seconds}
 
 
@@ -266,5 +279,8 @@ E-PAC-Bayes without physics. In the sweeps over D the layers are {NARROW.width} 
   state costs D³.
 - E-Bayes has no path KL in its loss; here it is still computed forward, since every fit reports
   it.
+- Up to 128 paths, weight gradients are gathered at the end of the loop; with more they are added
+  up in it, and from 128 for each device on they are spread over all devices. The slope in M runs
+  across these changes.
 - F ∝ width² holds where the product of two hidden layers dominates.
 """

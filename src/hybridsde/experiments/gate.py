@@ -71,7 +71,8 @@ def learn_gate(
     for name, which, size in (("learned", run, 1), ("quantised", quantised, gates)):
         objective = EmpiricalPACBayes(samples=DRAWS, gates=size)
         batch = Batch.of(train)
-        terms = objective(which.model, which.solver, batch, batch.count, key=jr.key(seed))
+        compiled = eqx.filter_jit(objective)
+        terms = compiled(which.model, which.solver, batch, batch.count, key=jr.key(seed))
         rows[name] = {
             "ln |Γ|": math.log(size),
             **{term: float(value) for term, value in terms._asdict().items()},

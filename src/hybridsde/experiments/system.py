@@ -47,7 +47,8 @@ class System:
 
     def blurred(self, physics: AbstractPhysics, *, key: PRNGKeyArray) -> FunctionPhysics:
         """The same equations with a further error in every parameter."""
-        assert isinstance(physics, FunctionPhysics)
+        if not isinstance(physics, FunctionPhysics):
+            raise ValueError(f"Only parameters of a function can be blurred, not of {physics!r}.")
         errors = self.parameter_sd * jr.normal(key, (len(physics.parameters),))
         pairs = zip(physics.parameters.items(), errors, strict=True)
         return known_drift(self.equations, **{name: p.value + error for (name, p), error in pairs})
@@ -228,7 +229,10 @@ class Experiment:
         began = time.monotonic()
         for preset in presets:
             for known, method in self.published:
-                settings = fingerprint(self.presets[preset], self.protocols[protocol], DRAWS)
+                system = (self.system.diffusion, self.system.interval, self.system.parameter_sd)
+                settings = fingerprint(
+                    self.presets[preset], self.protocols[protocol], system, DRAWS
+                )
                 key = RowKey(known, method, preset, protocol, repetitions, seed, settings)
                 results.get(key, lambda key=key: self._row(key, watch))
         oracle, persistence = floors(self.system, self.protocols[protocol], repetitions, seed)

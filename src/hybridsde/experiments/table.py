@@ -124,7 +124,8 @@ class Results:
             if row.key == key:
                 return row
         row = compute()
-        self.rows.append(row)
+        stale = [old for old in self.rows if old.key[:-1] == key[:-1]]
+        self.rows = [old for old in self.rows if old not in stale] + [row]
         self.save()
         return row
 

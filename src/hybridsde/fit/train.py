@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsde._devices import over_seeds, shards
+from hybridsde._devices import over_seeds
 from hybridsde._types import Keys, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
@@ -92,7 +92,6 @@ def train_many(
     solver, training = solver or EulerMaruyama(), training or Training()
     count = len(keys)
     size = -(-count // -(-count // chunk))  # chunks of one size, so that nothing recompiles
-    size = -(-size // shards(size)) * shards(size)
     parts = []
     starts = range(0, count, size)
     for part, first in enumerate(starts):

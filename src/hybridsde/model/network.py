@@ -54,7 +54,7 @@ class AbstractNetwork(eqx.Module):
     """A map from features to outputs that may use fresh noise at every call."""
 
     layers: eqx.AbstractVar[tuple]
-    """The maps that hold all weights, each affine in them."""
+    """The maps of one vector that hold all weights, each affine in them, used by being called."""
 
     @abc.abstractmethod
     def noise(self, paths: UInt32[Array, "*path"], steps: int, *, key: PRNGKeyArray) -> PyTree:
@@ -90,10 +90,6 @@ class Linear(eqx.Module):
     def __call__(self, x: Float[Array, " in"]) -> Float[Array, " out"]:
         """The affine map of `x`."""
         return x @ self.weight + self.bias
-
-    def zeros(self, calls: tuple[int, ...]) -> Float[Array, "*calls out"]:
-        """What an array of calls would return, filled with zeros."""
-        return jnp.zeros((*calls, len(self.bias)), self.bias.dtype)
 
 
 class MLP(AbstractNetwork):
@@ -141,12 +137,6 @@ class GaussianLinear(eqx.Module):
     def __call__(self, x: Float[Array, " in"]) -> tuple[Float[Array, " out"], Float[Array, " out"]]:
         """X M + m_b and x² V + v_b."""
         return self.mean(x), self.variance(x * x)
-
-    def zeros(
-        self, calls: tuple[int, ...]
-    ) -> tuple[Float[Array, "*calls out"], Float[Array, "*calls out"]]:
-        """What an array of calls would return, filled with zeros."""
-        return self.mean.zeros(calls), self.variance.zeros(calls)
 
 
 class LocalMLP(AbstractNetwork):

@@ -14,7 +14,6 @@ the products z_k are kept, and activations are computed again on the way back. L
 state at the start of each block of steps, and run the block again on the way back.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +21,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.extend.core import get_opaque_trace_state
 
 from hybridsde._types import PyTree
 
@@ -30,9 +30,6 @@ FEW_PATHS = 128
 BLOCK = 256
 """Steps between kept states, in scans of more than twice as many."""
 
-UNROLL = {"cpu": 1, "gpu": 1}
-"""Steps per turn of the compiled loop, by backend."""
-
 Step = Callable[[PyTree, PyTree, Any, Any], tuple[Any, Any]]
 """(layers, rest, carry, x) ↦ (carry, y) for one path."""
 Lift = Callable[[Callable], Callable]
@@ -40,21 +37,23 @@ Lift = Callable[[Callable], Callable]
 
 
 def scan(
-    step: Step, lift: Lift, layers: tuple, rest: PyTree, carry: PyTree, xs: PyTree, calls: tuple
+    step: Step, lift: Lift, layers: tuple, rest: PyTree, carry: PyTree, xs: PyTree, paths: int
 ) -> tuple[Any, Any]:
-    """`lax.scan` of `step` over all paths; `calls` are its steps and then its axes of paths.
+    """`lax.scan` of `step` over all `paths`.
 
-    Reverse-mode gradients reach `layers`, `rest` and `carry`, but not `xs`.
+    Has reverse-mode gradients. With few paths it has no forward-mode ones.
     """
-    few = math.prod(calls[1:]) <= FEW_PATHS and _called_once(step, lift, layers, rest, carry, xs)
+    steps = len(jax.tree.leaves(xs)[0])
+    outputs = None
+    if steps > 0 and paths <= FEW_PATHS:
+        outputs = _outputs(step, lift, layers, rest, carry, xs)
 
     def block(arg: PyTree, xs: PyTree):
-        count = len(jax.tree.leaves(xs)[0])
-        if few:
-            return _gathered(arg, step, lift, xs, (count, *calls[1:]))
-        return _plain(arg, step, lift, xs, jax.checkpoint_policies.dots_saveable)
+        if outputs is None:
+            return _plain(arg, step, lift, xs, jax.checkpoint_policies.dots_saveable)
+        return _gathered(arg, step, lift, xs, outputs)
 
-    return _in_blocks(block, layers, rest, carry, xs, calls[0])
+    return _in_blocks(block, layers, rest, carry, xs, steps)
 
 
 def _in_blocks(block: Callable, layers: tuple, rest: PyTree, carry: PyTree, xs: PyTree, steps: int):
@@ -90,28 +89,29 @@ def _plain(arg: PyTree, step: Step, lift: Lift, xs: PyTree, policy: Callable | N
 
     if policy is not None:
         advance = jax.checkpoint(advance, policy=policy, prevent_cse=False)
-    return lax.scan(advance, carry, xs, unroll=_unroll())
+    return lax.scan(advance, carry, xs)
 
 
-def _gathered(arg: PyTree, step: Step, lift: Lift, xs: PyTree, calls: tuple):
+def _gathered(arg: PyTree, step: Step, lift: Lift, xs: PyTree, outputs: PyTree):
     """The plain scan, with the gradients of layers gathered."""
-    numbers, other = eqx.partition(arg, eqx.is_inexact_array)
-    arrays, static = eqx.partition((other, xs), eqx.is_array)
+    numbers, other = eqx.partition((*arg, xs), eqx.is_inexact_array)
+    arrays, static = eqx.partition(other, eqx.is_array)
+    steps = len(jax.tree.leaves(xs)[0])
 
     @jax.custom_vjp
     def run(numbers: PyTree, arrays: PyTree):
-        other, xs = eqx.combine(arrays, static)
-        return _plain(eqx.combine(numbers, other), step, lift, xs)
+        *arg, xs = eqx.combine(numbers, arrays, static)
+        return _plain(arg, step, lift, xs)
 
     def forward(numbers: PyTree, arrays: PyTree):
-        other, xs = eqx.combine(arrays, static)
-        layers, _, _ = eqx.combine(numbers, other)
+        layers, *_ = eqx.combine(numbers, arrays, static)
+        held = eqx.combine(arrays, static)[1:]
 
         def tapped(taps: PyTree, varied: PyTree):
-            rest, carry = eqx.combine(varied, other[1:])
+            rest, carry, xs = eqx.combine(varied, held)
             return _tapped(step, lift, layers, taps, rest, carry, xs)
 
-        taps = tuple(layer.zeros(calls) for layer in layers)
+        taps = jax.tree.map(lambda out: jnp.zeros((steps, *out.shape), out.dtype), outputs)
         out, pull, inputs = jax.vjp(tapped, taps, numbers[1:], has_aux=True)
         return out, (pull, layers, inputs)
 
@@ -127,21 +127,33 @@ def _gathered(arg: PyTree, step: Step, lift: Lift, xs: PyTree, calls: tuple):
     return run(numbers, arrays)
 
 
-def _called_once(
+def _outputs(
     step: Step, lift: Lift, layers: tuple, rest: PyTree, carry: PyTree, xs: PyTree
-) -> bool:
-    """Whether a step calls every layer once, which is what can be gathered."""
-    stand_ins = tuple(_Counted(layer) for layer in layers)
-    jax.eval_shape(
-        lambda: lift(lambda carry, x, _: step(stand_ins, rest, carry, x))(
-            carry, jax.tree.map(lambda leaf: leaf[0], xs), ()
-        )
-    )
-    return all(layer.calls == 1 for layer in stand_ins)
+) -> PyTree | None:
+    """Shapes of what the layers return in one step.
+
+    None where a step does not call each of them once, or calls one inside a transformation of
+    its own: such steps cannot be gathered.
+    """
+    gatherable = True
+
+    def one(carry, x, taps):
+        nonlocal gatherable
+        del taps
+        here = _trace()
+        stand_ins = tuple(_Recorded(layer) for layer in layers)
+        step(stand_ins, rest, carry, x)
+        gatherable = all(layer.traces == [here] for layer in stand_ins)
+        return tuple(layer.output for layer in stand_ins) if gatherable else ()
+
+    first = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), xs)
+    found = jax.eval_shape(lift(one), carry, first, ())
+    return found if gatherable else None
 
 
-def _unroll() -> int:
-    return UNROLL.get(jax.default_backend(), 1)
+def _trace() -> Any:
+    """The transformation that operations are recorded by at this moment."""
+    return get_opaque_trace_state(convention="flax")
 
 
 def _tapped(
@@ -158,7 +170,7 @@ def _tapped(
         (carry, y), inputs = lift(one)(carry, *x)
         return carry, (y, inputs)
 
-    carry, (ys, inputs) = lax.scan(advance, carry, (xs, taps), unroll=_unroll())
+    carry, (ys, inputs) = lax.scan(advance, carry, (xs, taps))
     return (carry, ys), inputs
 
 
@@ -169,16 +181,18 @@ def _gather(layer: PyTree, inputs: PyTree, cotangents: PyTree) -> PyTree:
     return pull(d)[0]
 
 
-class _Counted:
-    """Stands in for a layer and counts its calls."""
+class _Recorded:
+    """Stands in for a layer and remembers where it was called and what it returned."""
 
     def __init__(self, layer: Callable):
         self._layer = layer
-        self.calls = 0
+        self.traces: list[Any] = []
+        self.output: Any = None
 
     def __call__(self, x):
-        self.calls += 1
-        return self._layer(x)
+        self.traces.append(_trace())
+        self.output = self._layer(x)
+        return self.output
 
 
 class _Tapped:

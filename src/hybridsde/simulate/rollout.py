@@ -26,7 +26,7 @@ class Paths(eqx.Module):
 
 
 class _Step(NamedTuple):
-    """What one step is given, or which of it belongs to single lanes."""
+    """What one step is given. As axes for a map over lanes: the grid is shared by all of them."""
 
     grid: Any
     dw: Any
@@ -62,7 +62,7 @@ def rollout(
 
     carry = (h0, jnp.zeros(h0.shape[:-1], h0.dtype))
     xs = _Step(grid, dw, noise)
-    scanned = gathered.scan(one_path, all_paths, layers, bare, carry, xs, dw.shape[:-1])
+    scanned = gathered.scan(one_path, all_paths, layers, bare, carry, xs, math.prod(dw.shape[1:-1]))
     (_, kl), states = scanned
     observed = states[solver.substeps - 1 :: solver.substeps]
     return Paths(jnp.moveaxis(jnp.concatenate([h0[None], observed]), 0, 2), kl)
