@@ -42,6 +42,16 @@ def test_notation_labels_are_the_papers():
     assert labels <= set(re.findall(r"eq:([\w-]+)", EQUATIONS))
 
 
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(page):
+    links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
+    missing = [link for link in links if not (page.parent / link).exists()]
+    assert not missing, f"{page.name} links to {missing}"
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     """All blocks of a page in order, in one namespace, training cut short."""
