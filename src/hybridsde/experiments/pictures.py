@@ -48,7 +48,9 @@ def lotka_volterra_picture(preset: Preset, *, seed: int, watch: Watch) -> Pictur
     models = {
         "black box": preset.model,
         "white box": replace(preset.model, physics=physics, hidden=None),
-        "hybrid": replace(preset.model, physics=physics),
+        "hybrid": replace(
+            preset.model, physics=physics, gate="learn" if preset.learned_gate else None
+        ),
     }
     truth = recording.windows(201, stride=100).take([1])
     train = _training(recording, lotka_volterra.PROTOCOL)

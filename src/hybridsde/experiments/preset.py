@@ -20,6 +20,8 @@ class Preset:
     """S, paths per series and gradient step."""
     window: tuple[int, int] | None = None
     """Length and stride of the pieces that training sequences are cut into; None leaves them."""
+    learned_gate: bool = False
+    """Whether γ is learned for the known equations instead of held at one."""
     uncertain_physics: bool = False
     """Whether physics alone is forecast with parameters drawn anew for every path."""
 

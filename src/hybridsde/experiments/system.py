@@ -18,7 +18,8 @@ from hybridsde.experiments.preset import Preset
 from hybridsde.experiments.table import Results, Row, RowKey, fingerprint, summarise
 from hybridsde.fit import Callback, Fitted, train_many
 from hybridsde.forecast import evaluate, score_paths
-from hybridsde.model import BayesianSDE, HybridSDE
+from hybridsde.model import BayesianSDE, Gate, HybridSDE
+from hybridsde.model.drift import make_gate
 from hybridsde.physics import AbstractPhysics, FunctionPhysics, known_drift
 from hybridsde.simulate import AbstractSolver, EulerMaruyama, simulate
 
@@ -95,12 +96,13 @@ def prepare(
     system: System,
     protocol: Protocol,
     model: HybridSDE,
-    gate: Float[Array, " state"],
+    gate: Float[Array, " state"] | Gate,
     keys: Keys,
 ) -> tuple[Batch, Batch, BayesianSDE]:
     """Data sets and untrained models of all repetitions.
 
-    Rows differ in their gate alone, so one compiled program trains them all.
+    Rows differ in their gate alone, so where it is given as numbers one compiled program trains
+    them all. A gate that is learned has a program for every row.
     """
 
     def one(key: PRNGKeyArray):
@@ -108,8 +110,10 @@ def prepare(
         train, test = recording(system, protocol, key=data_key)
         hybrid = replace(model, physics=system.noisy(key=physics_key))
         untrained = hybrid.init(train, key=init_key)
-        gated = eqx.tree_at(lambda m: m.known.gate.strength.frozen, untrained, gate)
-        return train, test, gated
+        if isinstance(gate, Gate):
+            return train, test, eqx.tree_at(lambda m: m.known.gate, untrained, gate)
+        held = eqx.tree_at(lambda m: m.known.gate.strength.frozen, untrained, gate)
+        return train, test, held
 
     return over_seeds(one, keys)
 
@@ -166,8 +170,10 @@ def run_row(
 ) -> tuple[dict[str, Float[Array, "seed column"]], Fitted | None]:
     """Train and score one row of a table. Physics alone ("physics") is not trained."""
     keys, fit_keys, test_keys = repetition_keys(repetitions, seed)
-    gate = jnp.array([float(name in known) for name in system.states])
     alone = method == "physics"
+    gate = jnp.array([float(name in known) for name in system.states])
+    if preset.learned_gate and not alone:
+        gate = make_gate("learn", system.states, known)
     model = replace(preset.model, hidden=None) if alone else preset.model
     train, test, models = prepare(system, protocol, model, gate, keys)
     fitted = None
