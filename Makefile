@@ -33,7 +33,7 @@ format: .venv/dev       ## apply the formatter and the safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-results: .venv/user     ## run the paper's experiments into docs/results (half an hour)
+results: .venv/user     ## run the paper's experiments into docs/results (under an hour)
 	$(BIN)/hybridsde reproduce lorenz --out docs/results/lorenz
 	$(BIN)/hybridsde reproduce lotka-volterra --out docs/results/lotka-volterra
 	$(BIN)/hybridsde reproduce cost --out docs/results/cost

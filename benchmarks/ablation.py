@@ -20,7 +20,7 @@ import numpy as np  # noqa: E402
 
 from hybridsde.experiments import lorenz  # noqa: E402
 from hybridsde.experiments.preset import Preset  # noqa: E402
-from hybridsde.experiments.system import floors, run_row  # noqa: E402
+from hybridsde.experiments.row import floors, run_row  # noqa: E402
 
 BASE = lorenz.PRESETS["recommended"]
 

@@ -20,7 +20,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 from hybridsde.experiments import lorenz  # noqa: E402
-from hybridsde.experiments.system import DRAWS, prepare, repetition_keys, score_many  # noqa: E402
+from hybridsde.experiments.row import DRAWS, prepare, repetition_keys, score_many  # noqa: E402
 from hybridsde.fit import train_many  # noqa: E402
 
 
@@ -32,10 +32,8 @@ def measure(repetitions: int) -> dict:
     totals = {"training_s": 0.0, "compile_s": 0.0, "scoring_s": 0.0}
     for method in ("e-bayes", "e-pac-bayes"):
         rows = [known for known, how in lorenz.PUBLISHED if how == method]
-        gates = [[float(s in lorenz.KNOWN[known]) for s in lorenz.SYSTEM.states] for known in rows]
-        parts = [
-            prepare(lorenz.SYSTEM, protocol, preset.model, jnp.array(gate), keys) for gate in gates
-        ]
+        gates = [lorenz.SYSTEM.gate(lorenz.KNOWN[known]) for known in rows]
+        parts = [prepare(lorenz.SYSTEM, protocol, preset.model, gate, keys) for gate in gates]
         train, test, models = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
         repeat = len(rows)
         chunk = len(rows) * repetitions if jax.default_backend() == "gpu" else repetitions

@@ -115,22 +115,13 @@ def ours(mode: str) -> Callable[[int, int], dict[str, Callable[[], object]]]:
 
     def build(paths: int, steps: int) -> dict[str, Callable[[], object]]:
         import equinox as eqx
-        import jax.numpy as jnp
         import jax.random as jr
 
         import hybridsde as hs
 
         series, samples = paths // 2, 2
-        times = jnp.tile(STEP * jnp.arange(1.0 + steps), (series, 1))
-        values = jr.normal(jr.key(0), (*times.shape, WIDTHS[0]))
-        batch = hs.Batch(
-            times=times,
-            steps=jnp.full((series, steps), STEP),
-            values=values,
-            observed=jnp.ones(values.shape, bool),
-            inputs=jnp.zeros((*times.shape, 0)),
-            recorded=jnp.ones(times.shape, bool),
-        )
+        values = jr.normal(jr.key(0), (series, 1 + steps, WIDTHS[0]))
+        batch = hs.Batch.regular(values, STEP)
         hybrid = hs.HybridSDE(
             states=("x", "y", "z"), diffusion=1.0, noise=1.0, hidden=WIDTHS[1:-1], weights=mode
         )

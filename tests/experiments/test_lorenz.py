@@ -23,7 +23,8 @@ from hybridsde.experiments.lorenz import (
     PUBLISHED,
     SYSTEM,
 )
-from hybridsde.experiments.system import recording, run_row
+from hybridsde.experiments.row import run_row
+from hybridsde.experiments.system import recording
 from hybridsde.experiments.table import fingerprint
 from hybridsde.fit import Training
 from hybridsde.model.drift import make_gate
@@ -104,8 +105,8 @@ def test_presets_are_the_papers_and_ours():
 
 def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
     """All nine rows on a small budget; a second call computes none of them."""
+    from hybridsde.experiments import experiment as tables
     from hybridsde.experiments import lorenz as experiment
-    from hybridsde.experiments import system
 
     monkeypatch.setattr(worth, "SIZES", (2,))
 
@@ -124,10 +125,10 @@ def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
     with monkeypatch.context() as changed:
         other = replace(short, samples=3)
         assert fingerprint(other) != fingerprint(short) == fingerprint(replace(short))
-        changed.setattr(system, "run_row", None)
+        changed.setattr(tables, "run_row", None)
         changed.setitem(experiment.PRESETS, "recommended", other)
         assert CliRunner().invoke(app, command).exit_code == 1
-    monkeypatch.setattr(system, "run_row", None)
+    monkeypatch.setattr(tables, "run_row", None)
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 0, again.output
     assert json.loads((tmp_path / "results.json").read_text())["rows"] == written["rows"]

@@ -37,6 +37,22 @@ class Batch(eqx.Module):
             recorded=jnp.asarray(np.arange(data.times.shape[1]) < data.lengths[:, None]),
         )
 
+    @classmethod
+    def regular(
+        cls, values: Float[Array, "series time obs"], interval: float, first: int = 0
+    ) -> "Batch":
+        """Consecutive series observed in full at equal intervals, from observation `first` on."""
+        count, length, _ = values.shape
+        numbers = first + jnp.arange(count * length, dtype=values.dtype)
+        return cls(
+            times=interval * numbers.reshape(count, length),
+            steps=jnp.full((count, length - 1), interval, values.dtype),
+            values=values,
+            observed=jnp.ones(values.shape, bool),
+            inputs=jnp.zeros((count, length, 0), values.dtype),
+            recorded=jnp.ones((count, length), bool),
+        )
+
     def take(self, indices: Array) -> "Batch":
         """The series at these positions, in this order."""
         return jax.tree.map(lambda leaf: leaf[indices], self)

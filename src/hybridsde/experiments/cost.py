@@ -21,6 +21,7 @@ import jax.random as jr
 import numpy as np
 import pandas as pd
 
+from hybridsde._devices import PATHS_PER_DEVICE
 from hybridsde._parameters import trainable
 from hybridsde.data import Batch
 from hybridsde.datasets import lorenz
@@ -29,6 +30,7 @@ from hybridsde.experiments.table import Results, Row, RowKey, fingerprint
 from hybridsde.model import HybridSDE
 from hybridsde.physics import NoPhysics
 from hybridsde.simulate import EulerMaruyama
+from hybridsde.simulate.gathered import FEW_PATHS
 
 INTERVAL = 0.01
 
@@ -125,16 +127,8 @@ def time_gradient(setting: Setting, *, seed: int, repeats: int, budget: float) -
 
 def _problem(setting: Setting, *, seed: int):
     states = lorenz.STATES if setting.states == 3 else tuple(f"h{i}" for i in range(setting.states))
-    times = INTERVAL * jnp.arange(1.0 + setting.length)
-    values = jr.normal(jr.key(seed), (1, len(times), setting.states))
-    batch = Batch(
-        times=times[None],
-        steps=jnp.full((1, setting.length), INTERVAL),
-        values=values,
-        observed=jnp.ones(values.shape, bool),
-        inputs=jnp.zeros((1, len(times), 0)),
-        recorded=jnp.ones((1, len(times)), bool),
-    )
+    values = jr.normal(jr.key(seed), (1, 1 + setting.length, setting.states))
+    batch = Batch.regular(values, INTERVAL)
     hybrid = HybridSDE(
         states=states,
         diffusion=_diffusion(setting),
@@ -196,7 +190,7 @@ def measure(folder: Path, *, quick: bool, seed: int, tick: Callable[[str], None]
 
 def _row(key: RowKey, setting: Setting) -> Row:
     seconds = time_gradient(setting, seed=key.seed, repeats=key.repetitions, budget=3.0)
-    return Row.unscored(key, statistics.median(seconds))
+    return Row(*key, seconds=statistics.median(seconds))
 
 
 def sweep_times(rows: list[Row]) -> dict[str, pd.Series]:
@@ -279,8 +273,8 @@ E-PAC-Bayes without physics. In the sweeps over D the layers are {NARROW.width} 
   state costs D³.
 - E-Bayes has no path KL in its loss; here it is still computed forward, since every fit reports
   it.
-- Up to 128 paths, weight gradients are gathered at the end of the loop; with more they are added
-  up in it, and from 128 for each device on they are spread over all devices. The slope in M runs
-  across these changes.
+- Up to {FEW_PATHS} paths, weight gradients are gathered at the end of the loop; with more they are
+  added up in it, and from {PATHS_PER_DEVICE} for each device on they are spread over all devices.
+  The slope in M runs across these changes.
 - F ∝ width² holds where the product of two hidden layers dominates.
 """

@@ -9,10 +9,9 @@ import pandas as pd
 
 from hybridsde.data import Batch, Trajectories
 from hybridsde.datasets import lorenz
-from hybridsde.experiments.lorenz import PRESETS, PROTOCOLS
+from hybridsde.experiments.lorenz import PRESETS, PROTOCOLS, SYSTEM
 from hybridsde.fit import Callback
 from hybridsde.forecast import SCORES, Forecast, evaluate
-from hybridsde.model import HybridSDE
 from hybridsde.physics import known_drift
 from hybridsde.run import Run, fit
 from hybridsde.simulate import EulerMaruyama
@@ -42,10 +41,9 @@ def run_demo(
     callbacks: Callable[[str], tuple[Callback, ...]] | None = None,
 ) -> Demo:
     """Fit both models, forecast, score. `callbacks` gives those of each fit by its name."""
-    first, second = lorenz.load(seed=seed).windows(lorenz.RECORDER.observations // 2)
-    cut = PROTOCOLS["24"]
-    train = first.windows(cut.train_length).take(range(cut.train_sequences))
-    test = second.windows(cut.test_length).take(range(cut.test_sequences))
+    recording = lorenz.load(seed=seed)
+    train, test = PROTOCOLS["24"].cut(recording)
+    _, second = recording.windows(lorenz.RECORDER.observations // 2)
     truth = second.windows(HORIZON + 1).take([0])
     preset = PRESETS["recommended"]
     training = preset.training if epochs is None else replace(preset.training, epochs=epochs)
@@ -56,7 +54,7 @@ def run_demo(
     runs = {
         name: fit(
             model,
-            train if preset.window is None else train.windows(*preset.window),
+            preset.pieces(train),
             objective=preset.objective("e-pac-bayes"),
             solver=preset.solver,
             training=training,
@@ -88,13 +86,7 @@ def _oracle(test: Trajectories, seed: int) -> pd.Series:
     Its observations are exact, so it has no density and no NLL.
     """
     batch = Batch.of(test)
-    truth = HybridSDE(
-        states=lorenz.STATES,
-        physics=lorenz.true_physics(),
-        diffusion=lorenz.DIFFUSION,
-        noise=1e-3,
-        hidden=None,
-    ).init(batch, key=jr.key(seed))
+    truth = SYSTEM.exact().init(batch, key=jr.key(seed))
     scores = evaluate(truth, EulerMaruyama(substeps=10), batch, DRAWS, key=jr.key(seed))
     meaningful = {name: column for name, column in scores.items() if not name.startswith("nll")}
     return pd.Series({name: float(column[-1]) for name, column in meaningful.items()})

@@ -37,11 +37,8 @@ def learn_gate(
     preset: Preset, *, seed: int, watch: Callable[[str], tuple[Callback, ...]]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """γ before and after quantisation, and the terms of the loss and test error at each."""
-    cut = PROTOCOLS["24"]
-    first, second = lorenz.load(seed=seed).windows(lorenz.RECORDER.observations // 2)
-    sequences = first.windows(cut.train_length).take(range(cut.train_sequences))
-    test = second.windows(cut.test_length).take(range(cut.test_sequences))
-    train = sequences if preset.window is None else sequences.windows(*preset.window)
+    sequences, test = PROTOCOLS["24"].cut(lorenz.load(seed=seed))
+    train = preset.pieces(sequences)
     physics = known_drift(offered, kappa=lorenz.TRUE["kappa"], rho=lorenz.TRUE["rho"])
     run = fit(
         replace(preset.model, physics=physics, gate="learn"),

@@ -5,8 +5,9 @@ second half into test sequences; the later points of each are predicted from its
 """
 
 from hybridsde.datasets import lorenz
+from hybridsde.experiments.experiment import Experiment
 from hybridsde.experiments.preset import Preset
-from hybridsde.experiments.system import Experiment, Protocol, System
+from hybridsde.experiments.system import Protocol, System
 from hybridsde.fit import Training
 from hybridsde.model import HybridSDE
 from hybridsde.simulate import EulerMaruyama

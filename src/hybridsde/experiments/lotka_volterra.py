@@ -5,8 +5,9 @@ observations, the second half 10 test sequences.
 """
 
 from hybridsde.datasets import lotka_volterra
+from hybridsde.experiments.experiment import Experiment
 from hybridsde.experiments.preset import Preset
-from hybridsde.experiments.system import Experiment, Protocol, System
+from hybridsde.experiments.system import Protocol, System
 from hybridsde.fit import Training
 from hybridsde.model import HybridSDE
 from hybridsde.simulate import EulerMaruyama

@@ -8,7 +8,6 @@ import jax.random as jr
 from hybridsde.data import Trajectories
 from hybridsde.experiments import lorenz, lotka_volterra
 from hybridsde.experiments.preset import Preset
-from hybridsde.experiments.system import Protocol
 from hybridsde.fit import Callback
 from hybridsde.forecast import Forecast
 from hybridsde.model import HybridSDE
@@ -37,7 +36,7 @@ def lorenz_picture(preset: Preset, *, seed: int, watch: Watch) -> Picture:
         "hybrid, dz known": replace(preset.model, physics=physics, gate={"z": 1.0}),
     }
     truth = recording.windows(half).take([1])
-    train = _training(recording, lorenz.PROTOCOLS["24"])
+    train, _ = lorenz.PROTOCOLS["24"].cut(recording)
     return Picture(recording, truth, _forecasts(models, preset, train, truth, 21, seed, watch))
 
 
@@ -53,12 +52,8 @@ def lotka_volterra_picture(preset: Preset, *, seed: int, watch: Watch) -> Pictur
         ),
     }
     truth = recording.windows(201, stride=100).take([1])
-    train = _training(recording, lotka_volterra.PROTOCOL)
+    train, _ = lotka_volterra.PROTOCOL.cut(recording)
     return Picture(recording, truth, _forecasts(models, preset, train, truth, 10, seed, watch))
-
-
-def _training(recording: Trajectories, protocol: Protocol) -> Trajectories:
-    return recording.windows(protocol.train_length).take(range(protocol.train_sequences))
 
 
 def _forecasts(
@@ -76,7 +71,7 @@ def _forecasts(
         alone = model.hidden is None
         run = fit(
             model,
-            train if preset.window is None else train.windows(*preset.window),
+            preset.pieces(train),
             objective=preset.objective("e-pac-bayes"),
             solver=preset.solver,
             training=replace(preset.training, epochs=1) if alone else preset.training,

@@ -1,11 +1,15 @@
 """Settings that an experiment is run with."""
 
 from dataclasses import dataclass
+from typing import TypeVar
 
+from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Training
 from hybridsde.model import HybridSDE
 from hybridsde.objective import AbstractObjective, EmpiricalBayes, EmpiricalPACBayes
 from hybridsde.simulate import AbstractSolver
+
+Data = TypeVar("Data", Batch, Trajectories)
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,10 @@ class Preset:
     """Whether γ is learned for the known equations instead of held at one."""
     uncertain_physics: bool = False
     """Whether physics alone is forecast with parameters drawn anew for every path."""
+
+    def pieces(self, data: Data) -> Data:
+        """Training sequences as they are trained on."""
+        return data if self.window is None else data.windows(*self.window)
 
     def objective(self, method: str) -> AbstractObjective:
         """The loss of a method."""

@@ -35,7 +35,7 @@ def fingerprint(*settings: object) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """Scores of one method over its repetitions."""
+    """Scores of one method over its repetitions; NaN where it was timed and not scored."""
 
     known: str
     method: str
@@ -44,39 +44,22 @@ class Row:
     repetitions: int
     seed: int
     settings: str
-    mse_mean: float
-    mse_se: float
-    mse_sd: float
-    mse_median: float
-    nll_mean: float
-    crps_mean: float
-    coverage90_mean: float
-    published_mse: float | None
-    diverged: int
+    mse_mean: float = math.nan
+    mse_se: float = math.nan
+    mse_sd: float = math.nan
+    mse_median: float = math.nan
+    nll_mean: float = math.nan
+    crps_mean: float = math.nan
+    coverage90_mean: float = math.nan
+    published_mse: float | None = None
+    diverged: int = 0
     """Repetitions stopped early because they diverged; they are scored like the others."""
-    seconds: float
-
-    @classmethod
-    def unscored(cls, key: RowKey, seconds: float) -> "Row":
-        """A row that was timed and not scored."""
-        scores = dict.fromkeys(SCORES, math.nan)
-        return cls(*key, **scores, published_mse=None, diverged=0, seconds=seconds)
+    seconds: float = math.nan
 
     @property
     def key(self) -> RowKey:
         """The first fields, which say what was computed."""
         return RowKey(*(getattr(self, name) for name in RowKey._fields))
-
-
-SCORES = (
-    "mse_mean",
-    "mse_se",
-    "mse_sd",
-    "mse_median",
-    "nll_mean",
-    "crps_mean",
-    "coverage90_mean",
-)
 
 
 def summarise(
@@ -124,8 +107,7 @@ class Results:
             if row.key == key:
                 return row
         row = compute()
-        stale = [old for old in self.rows if old.key[:-1] == key[:-1]]
-        self.rows = [old for old in self.rows if old not in stale] + [row]
+        self.rows = [old for old in self.rows if old.key[:-1] != key[:-1]] + [row]
         self.save()
         return row
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from hybridsde.experiments.lorenz import KNOWN, PROTOCOLS, SYSTEM
 from hybridsde.experiments.preset import Preset
-from hybridsde.experiments.system import DRAWS, prepare, score_many
+from hybridsde.experiments.row import DRAWS, prepare, score_many
 from hybridsde.fit import Callback, train_many
 
 SIZES = (2, 5, 10, 20, 40)
@@ -33,18 +33,16 @@ def learning_curve(
     keys = jr.split(model_key, repetitions)
     count = len(ROWS) * repetitions
     reference = PROTOCOLS["24"]
+    gates = [SYSTEM.gate(KNOWN[name]) for name in ROWS]
     frames = []
     for size in sizes:
         protocol = replace(reference, train_sequences=size)
-        parts = [prepare(SYSTEM, protocol, preset.model, _gate(name), keys) for name in ROWS]
+        parts = [prepare(SYSTEM, protocol, preset.model, gate, keys) for gate in gates]
         train, test, models = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
-        if preset.window is not None:
-            length, stride = preset.window
-            train = jax.vmap(lambda one, n=length, s=stride: one.windows(n, s))(train)
         epochs = max(1, round(preset.training.epochs * reference.train_sequences / size))
         fitted = train_many(
             models,
-            train,
+            jax.vmap(preset.pieces)(train),
             preset.objective("e-pac-bayes"),
             solver=preset.solver,
             training=replace(preset.training, epochs=epochs),
@@ -80,7 +78,3 @@ def equivalents(curve: pd.DataFrame) -> pd.DataFrame:
         return float(np.exp(np.interp(-np.log(error), -errors, sizes, right=np.inf)))
 
     return medians.drop(columns="none").map(needed)
-
-
-def _gate(name: str):
-    return jnp.array([float(state in KNOWN[name]) for state in SYSTEM.states])

@@ -9,6 +9,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
@@ -38,15 +39,22 @@ class FitProgressBars:
         return (report,)
 
 
+def _bar() -> tuple[ProgressColumn, ...]:
+    """How much is done, and the time that is left."""
+    return (
+        BarColumn(bar_width=16),
+        MofNCompleteColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(compact=True),
+    )
+
+
 @contextmanager
 def fit_progress(console: Console, epochs: int | None = None) -> Iterator[FitProgressBars]:
     """Bars with loss and the time that is left; `epochs` is the sum over all fits, if known."""
     columns = (
         TextColumn("[bold]{task.description}"),
-        BarColumn(bar_width=16),
-        MofNCompleteColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(compact=True),
+        *_bar(),
         TextColumn("{task.fields[loss]}"),
     )
     with Progress(*columns, console=console) as bars:
@@ -57,13 +65,7 @@ def fit_progress(console: Console, epochs: int | None = None) -> Iterator[FitPro
 @contextmanager
 def counted(console: Console, total: int) -> Iterator[Callable[[str], None]]:
     """One bar for a known number of tasks; call it with the name of each as it begins."""
-    columns = (
-        BarColumn(bar_width=16),
-        MofNCompleteColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("{task.description}"),
-    )
+    columns = (*_bar(), TextColumn("{task.description}"))
     with Progress(*columns, console=console) as bars:
         task = bars.add_task("", total=total)
         begun = 0
