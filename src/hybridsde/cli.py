@@ -127,6 +127,7 @@ def reproduce_lorenz(
     from hybridsde.report.reproduction import results_tables
     from hybridsde.report.terminal import fit_progress, frame_table
 
+    _check_out(out)
     _choice(protocol, tuple(lorenz.PROTOCOLS), "--protocol")
     console = Console()
     presets = _presets(preset, lorenz.PRESETS)
@@ -194,6 +195,7 @@ def reproduce_lotka_volterra(
     from hybridsde.report.reproduction import results_tables
     from hybridsde.report.terminal import fit_progress
 
+    _check_out(out)
     console = Console()
     presets = _presets(preset, lotka_volterra.PRESETS)
     chosen = lotka_volterra.PRESETS[presets[-1]]
@@ -232,6 +234,7 @@ def reproduce_cost(
     from hybridsde.report.reproduction import cost_tables
     from hybridsde.report.terminal import counted
 
+    _check_out(out)
     console = Console()
     with counted(console, len(cost.settings(quick))) as tick:
         results = cost.measure(out, quick=quick, seed=seed, tick=tick)
@@ -239,6 +242,16 @@ def reproduce_cost(
     save(cost_figure(sweeps, {name: cost.SWEEPS[name].exponent for name in sweeps}), out, "cost")
     console.print(*cost_tables(results.rows))
     console.print(f"Wrote results.json, results.csv, results.md and the figure to {out}.")
+
+
+def _check_out(out: Path) -> None:
+    """Say so before anything is computed where the folder holds a broken table."""
+    from hybridsde.experiments.table import saved_rows
+
+    try:
+        saved_rows(out)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--out") from None
 
 
 def _presets(asked: str, known: Mapping[str, object]) -> tuple[str, ...]:

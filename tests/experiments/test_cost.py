@@ -71,3 +71,14 @@ def test_reproduce_cost_writes_slopes_and_reuses_rows(tmp_path, monkeypatch):
     assert (tmp_path / "cost.png").stat().st_size > 10_000
     monkeypatch.setattr(cost, "_row", None)
     assert CliRunner().invoke(app, command).exit_code == 0
+
+
+@pytest.mark.parametrize("broken", ['{"rows": [', "[]", '{"rows": 3}', "{}"])
+@pytest.mark.parametrize("command", ["lorenz", "lotka-volterra", "cost"])
+def test_a_broken_table_is_named_and_left_alone(command, broken, tmp_path):
+    path = tmp_path / "results.json"
+    path.write_text(broken)
+    result = CliRunner().invoke(app, ["reproduce", command, "--quick", "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "Move it away" in " ".join(result.output.split())
+    assert path.read_text() == broken

@@ -96,10 +96,9 @@ class Results:
         self._folder = folder
         self._title, self._notes = title, notes
         self._table = table or score_table
-        self.rows: list[Row] = []
         self.extra: dict[str, float] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        self._read()
+        self.rows = saved_rows(folder)
 
     def get(self, key: RowKey, compute: Callable[[], Row]) -> Row:
         """The finished row with this key, or a new one, which is saved."""
@@ -125,14 +124,23 @@ class Results:
         table = self._table(self.rows)
         return "\n".join([f"# {self._title}", "", *table, "", *extra, "", self._notes, ""])
 
-    def _read(self) -> None:
-        path = self._folder / "results.json"
-        if not path.exists():
-            return
-        names = {field.name for field in fields(Row)}
-        for row in json.loads(path.read_text())["rows"]:
-            if set(row) == names:
-                self.rows.append(Row(**_with_nan(row)))
+
+def saved_rows(folder: Path) -> list[Row]:
+    """Finished rows in a folder; rows of another format are left out.
+
+    A `ValueError` where its `results.json` cannot be read.
+    """
+    path = folder / "results.json"
+    if not path.exists():
+        return []
+    names = {field.name for field in fields(Row)}
+    try:
+        rows = json.loads(path.read_text())["rows"]
+        return [Row(**_with_nan(row)) for row in rows if set(row) == names]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is not a table of results ({error}). Move it away or choose another folder."
+        ) from None
 
 
 def score_table(rows: list[Row]) -> list[str]:
