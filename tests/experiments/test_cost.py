@@ -55,7 +55,7 @@ def test_reproduce_cost_writes_slopes_and_reuses_rows(tmp_path, monkeypatch):
 
     def made_up(key: RowKey, setting: Setting) -> Row:
         size = setting.samples * setting.length * setting.width**2 * setting.states
-        return Row.unscored(key, 1e-6 * size)
+        return Row(*key, seconds=1e-6 * size)
 
     monkeypatch.setattr(cost, "_row", made_up)
     command = ["reproduce", "cost", "--quick", "--out", str(tmp_path)]
