@@ -3,12 +3,29 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
+
+from hybridsde._errors import InputError
+
+
+class _OneLineErrors(TyperGroup):
+    """Input that cannot be used ends a command with one line and code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return TyperGroup.invoke(self, ctx)
+        except InputError as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(2) from None
+
 
 app = typer.Typer(
+    cls=_OneLineErrors,
     help="Learn the missing part of a stochastic dynamical system, keep the known part, and "
     "forecast with honest uncertainty.",
     no_args_is_help=True,
@@ -248,10 +265,7 @@ def _check_out(out: Path) -> None:
     """Say so before anything is computed where the folder holds a broken table."""
     from hybridsde.experiments.table import saved_rows
 
-    try:
-        saved_rows(out)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--out") from None
+    saved_rows(out)
 
 
 def _presets(asked: str, known: Mapping[str, object]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from hybridsde._errors import InputError
 from hybridsde._types import Array, Float
 
 
@@ -128,7 +129,7 @@ class Results:
 def saved_rows(folder: Path) -> list[Row]:
     """Finished rows in a folder; rows of another format are left out.
 
-    A `ValueError` where its `results.json` cannot be read.
+    An `InputError` where its `results.json` cannot be read.
     """
     path = folder / "results.json"
     if not path.exists():
@@ -138,7 +139,7 @@ def saved_rows(folder: Path) -> list[Row]:
         rows = json.loads(path.read_text())["rows"]
         return [Row(**_with_nan(row)) for row in rows if set(row) == names]
     except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(
+        raise InputError(
             f"{path} is not a table of results ({error}). Move it away or choose another folder."
         ) from None
 
