@@ -84,9 +84,9 @@ def train_many(
 ) -> Fitted:
     """Fit a model per key as one program on all devices, `chunk` at a time to bound memory.
 
-    `models`, `data` and `validation` carry a leading `seed` axis on every array: repetitions
-    may differ in weights, scales, data and physical parameters. Each equals the `train` of
-    its own slice.
+    `models`, `data`, `validation` and `objective` carry a leading `seed` axis on every array:
+    repetitions may differ in weights, scales, data, physical parameters and the strength of the
+    PAC term. Each equals the `train` of its own slice.
     """
     check_whole(chunk, "chunk")
     solver, training = solver or EulerMaruyama(), training or Training()
@@ -96,12 +96,12 @@ def train_many(
     starts = range(0, count, size)
     for part, first in enumerate(starts):
         chosen = np.minimum(np.arange(first, first + size), count - 1)
-        m, d, v = (_slice(tree, chosen) for tree in (models, data, validation))
+        m, d, v, o = (_slice(tree, chosen) for tree in (models, data, validation, objective))
         series = d.times.shape[1]
         state, frozen = eqx.filter_vmap(
             lambda one, key, series=series: FitState.init(one, training, series, key=key)
         )(m, keys[chosen])
-        problem = Problem(frozen, d, v, objective, solver, training)
+        problem = Problem(frozen, d, v, o, solver, training)
         fitted = _drive(_many_epochs, state, problem, tuple(callbacks), (part, len(starts)))
         parts.append(_keep(fitted, min(size, count - first)))
     return _join(parts)

@@ -1,8 +1,10 @@
 """Empirical PAC-Bayes: Empirical Bayes with the complexity term of a generalisation bound."""
 
+import math
+
 import equinox as eqx
 
-from hybridsde._types import PRNGKeyArray
+from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
 from hybridsde.model import BayesianSDE
@@ -36,6 +38,8 @@ class EmpiricalPACBayes(AbstractObjective):
     estimator: str = eqx.field(static=True, default="mean_log")
     gates: int = eqx.field(static=True, default=1)
     """|Γ|: how many values γ is chosen from. Enters as ln|Γ|; 1 where γ is given."""
+    strength: float | Float[Array, "*seed"] = 1.0
+    """What the square root is multiplied with: 1 in the paper, 0 is Empirical Bayes."""
 
     def __check_init__(self):
         check_settings(self.samples, self.estimator)
@@ -44,6 +48,8 @@ class EmpiricalPACBayes(AbstractObjective):
             raise ValueError(f"`delta` must lie strictly between 0 and 1, but is {self.delta}.")
         if self.path_kl not in ("sum", "mean"):
             raise ValueError(f"`path_kl` must be sum or mean, but is {self.path_kl!r}.")
+        if isinstance(self.strength, float | int) and not 0 <= self.strength < math.inf:
+            raise ValueError(f"`strength` must be zero or more, but is {self.strength}.")
 
     def __call__(
         self,
@@ -60,5 +66,5 @@ class EmpiricalPACBayes(AbstractObjective):
         path_kl = paths.kl.mean()
         weight_kl = model.network.kl_to_prior()
         kl = path_kl * (total if self.path_kl == "sum" else 1) + weight_kl
-        price = complexity(kl, total, self.delta, sampled=True, gates=self.gates)
+        price = self.strength * complexity(kl, total, self.delta, sampled=True, gates=self.gates)
         return Terms(price - mll, mll, path_kl, weight_kl, price)
