@@ -160,7 +160,7 @@ def page(results: dict) -> str:
         "with path KL, net 3-100-100-100-3, softplus, Euler steps. Peers have plain weights; ours "
         "are Bayesian: `path` draws two sets of weights and holds them along the paths, `local` "
         "redraws them at every step, which doubles the arithmetic. torchsde runs `sdeint` with "
-        "`euler` and `logqp`; diffrax runs `Euler` with a `VirtualBrownianTree`, its default "
+        "`euler` and `logqp`, and a `BrownianInterval` that is told the step; diffrax runs `Euler` with a `VirtualBrownianTree`, its default "
         "adjoint, and every step saved. Times are medians of single "
         "calls, in bursts of one system after the other in one process; ± is half the distance "
         "between the quartiles. "

@@ -13,7 +13,11 @@ STEP = 0.01
 
 
 def torchsde(paths: int, steps: int) -> dict[str, Callable[[], object]]:
-    """`sdeint` with method "euler" and `logqp`."""
+    """`sdeint` with method "euler" and `logqp`.
+
+    Its Brownian motion is told the step and keeps all it has drawn. Left to itself it is as fast
+    at 23 steps, and up to twenty times slower at 100.
+    """
     import torch
     import torchsde as library
 
@@ -44,7 +48,16 @@ def torchsde(paths: int, steps: int) -> dict[str, Callable[[], object]]:
     target = torch.randn(steps + 1, paths, WIDTHS[0])
 
     def loss():
-        states, kl = library.sdeint(model, start, times, method="euler", dt=STEP, logqp=True)
+        noise = library.BrownianInterval(
+            t0=0.0,
+            t1=times[-1].item(),
+            size=(paths, WIDTHS[0] + 1),  # `logqp` adds a state
+            dt=STEP,
+            cache_size=None,
+        )
+        states, kl = library.sdeint(
+            model, start, times, method="euler", dt=STEP, logqp=True, bm=noise
+        )
         return ((states - target) ** 2).sum() + kl.sum()
 
     def forward():
