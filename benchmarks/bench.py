@@ -160,7 +160,8 @@ def page(results: dict) -> str:
         "with path KL, net 3-100-100-100-3, softplus, Euler steps. Peers have plain weights; ours "
         "are Bayesian: `path` draws two sets of weights and holds them along the paths, `local` "
         "redraws them at every step, which doubles the arithmetic. torchsde runs `sdeint` with "
-        "`euler` and `logqp`, and a `BrownianInterval` that is told the step; diffrax runs `Euler` with a `VirtualBrownianTree`, its default "
+        "`euler` and `logqp`, and a `BrownianInterval` that is told the step; "
+        "diffrax runs `Euler` with a `VirtualBrownianTree`, its default "
         "adjoint, and every step saved. Times are medians of single "
         "calls, in bursts of one system after the other in one process; ± is half the distance "
         "between the quartiles. "
@@ -285,15 +286,21 @@ def main() -> None:
     results: dict = {"machine": machine()}
     results["ratios"] = compare(steps, 2.0 if options.quick else 6.0)
     results["slopes"] = slopes(results["ratios"])
-    if not options.quick:
-        results["memory_size"] = {"paths": 256, "steps": 1000}
-        results["memory"] = memory(**results["memory_size"])
-        results["lorenz"] = lorenz_table(50)
-        results["gpu"] = json.loads((ROOT / "benchmarks" / "gpu.json").read_text())
-        (ROOT / "benchmarks" / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-        (ROOT / "docs" / "performance.md").write_text(page(results))
-    else:
+    if options.quick:
         print(page(results))
+        return
+    results["gpu"] = json.loads((ROOT / "benchmarks" / "gpu.json").read_text())
+    write(results)
+    results["memory_size"] = {"paths": 256, "steps": 1000}
+    results["memory"] = memory(**results["memory_size"])
+    results["lorenz"] = lorenz_table(50)
+    write(results)
+
+
+def write(results: dict) -> None:
+    """What has been measured so far."""
+    (ROOT / "benchmarks" / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    (ROOT / "docs" / "performance.md").write_text(page(results))
 
 
 if __name__ == "__main__":

@@ -9,14 +9,24 @@ for two things: `hybridsde.fit` is the function; its folder is reached by
 
 from hybridsde import datasets as datasets
 from hybridsde._devices import use_all_cores as use_all_cores
+from hybridsde._errors import InputError as InputError
+from hybridsde._errors import InputNotice as InputNotice
 from hybridsde._parameters import AbstractParameter as AbstractParameter
 from hybridsde._parameters import Bounded as Bounded
 from hybridsde._parameters import Fixed as Fixed
 from hybridsde._parameters import Free as Free
 from hybridsde._parameters import Positive as Positive
+from hybridsde._parameters import Relative as Relative
 from hybridsde._parameters import trainable as trainable
 from hybridsde.data import Batch as Batch
+from hybridsde.data import Columns as Columns
 from hybridsde.data import Trajectories as Trajectories
+from hybridsde.data import from_frame as from_frame
+from hybridsde.data import from_xarray as from_xarray
+from hybridsde.data import read_csv as read_csv
+from hybridsde.data import read_table as read_table
+from hybridsde.data import to_frame as to_frame
+from hybridsde.data import to_xarray as to_xarray
 from hybridsde.fit import FitDiverged as FitDiverged
 from hybridsde.fit import Fitted as Fitted
 from hybridsde.fit import Progress as Progress
@@ -34,6 +44,7 @@ from hybridsde.model import BayesianSDE as BayesianSDE
 from hybridsde.model import DiagonalDiffusion as DiagonalDiffusion
 from hybridsde.model import FirstObservation as FirstObservation
 from hybridsde.model import HybridSDE as HybridSDE
+from hybridsde.model import UncertainStart as UncertainStart
 from hybridsde.model import gaussian_kl as gaussian_kl
 from hybridsde.objective import AbstractObjective as AbstractObjective
 from hybridsde.objective import EmpiricalBayes as EmpiricalBayes
@@ -42,6 +53,7 @@ from hybridsde.objective import Terms as Terms
 from hybridsde.objective import complexity as complexity
 from hybridsde.physics import AbstractPhysics as AbstractPhysics
 from hybridsde.physics import NoPhysics as NoPhysics
+from hybridsde.physics import equations as equations
 from hybridsde.physics import known_drift as known_drift
 from hybridsde.run import Run as Run
 from hybridsde.run import fit as fit

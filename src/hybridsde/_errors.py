@@ -1,5 +1,18 @@
 """What is said to a user whose input cannot be used."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class InputError(ValueError):
-    """One line that names the cause and the remedy; commands print it and end with code 2."""
+    """A line that names the cause and the remedy; commands print it and end with code 2."""
+
+
+class InputNotice(UserWarning):
+    """A line about input that was used after a change; commands print it."""
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """The nearest known name as the end of an error message, or nothing."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""

@@ -90,6 +90,18 @@ class Bounded(AbstractParameter):
         return self.low + (self.high - self.low) * jax.nn.sigmoid(self.raw)
 
 
+class Relative(AbstractParameter):
+    """A learned factor times a unit that is measured on the data: value = unit · factor."""
+
+    unit: Fixed
+    factor: AbstractParameter
+
+    @property
+    def value(self) -> PyTree:
+        """The number in raw units."""
+        return self.unit.value * self.factor.value
+
+
 def trainable(tree: PyTree) -> PyTree:
     """True for every floating-point array outside `Fixed`; a filter for `eqx.partition`."""
 

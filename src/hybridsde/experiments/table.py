@@ -3,7 +3,6 @@
 import hashlib
 import json
 import math
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError
+from hybridsde._files import write_whole
 from hybridsde._types import Array, Float
 
 
@@ -114,10 +114,12 @@ class Results:
     def save(self) -> None:
         """Write all three files."""
         rows = [_plain(asdict(row)) for row in self.rows]
-        _replace(self._folder / "results.json", json.dumps({"rows": rows, **self.extra}, indent=2))
+        write_whole(
+            self._folder / "results.json", json.dumps({"rows": rows, **self.extra}, indent=2)
+        )
         frame = pd.DataFrame(rows)
-        _replace(self._folder / "results.csv", frame.to_csv(index=False))
-        _replace(self._folder / "results.md", self.markdown())
+        write_whole(self._folder / "results.csv", frame.to_csv(index=False))
+        write_whole(self._folder / "results.md", self.markdown())
 
     def markdown(self) -> str:
         """The rows as a table, and what explains them."""
@@ -175,10 +177,3 @@ def _with_nan(row: dict[str, Any]) -> dict[str, Any]:
         name: math.nan if value is None and name != "published_mse" else value
         for name, value in row.items()
     }
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    partial = path.with_name(f".{path.name}.part")
-    partial.write_text(text)
-    os.replace(partial, path)

@@ -1,5 +1,6 @@
 """Training: one compiled epoch, mapped over repetitions where there are several."""
 
+from hybridsde.fit.checkpoint import Checkpoint as Checkpoint
 from hybridsde.fit.train import Callback as Callback
 from hybridsde.fit.train import FitDiverged as FitDiverged
 from hybridsde.fit.train import Fitted as Fitted

@@ -13,6 +13,7 @@ from hybridsde._devices import over_seeds
 from hybridsde._types import Keys, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
+from hybridsde.fit.checkpoint import Checkpoint
 from hybridsde.fit.epoch import EpochLog, Problem, run_epoch
 from hybridsde.fit.state import FitState
 from hybridsde.fit.training import Training
@@ -61,13 +62,14 @@ def train(
     training: Training | None = None,
     validation: Batch | None = None,
     callbacks: Iterable[Callback] = (),
+    checkpoint: Checkpoint | None = None,
     key: PRNGKeyArray,
 ) -> Fitted:
-    """Fit one model. The same key gives the same numbers."""
+    """Fit one model. The same key gives the same numbers, also where a checkpoint is taken up."""
     solver, training = solver or EulerMaruyama(), training or Training()
     state, frozen = FitState.init(model, training, data.count, key=key)
     problem = Problem(frozen, data, validation, objective, solver, training)
-    return _drive(_one_epoch, state, problem, tuple(callbacks))
+    return _drive(_one_epoch, state, problem, tuple(callbacks), checkpoint=checkpoint)
 
 
 def train_many(
@@ -123,18 +125,31 @@ def _drive(
     problem: Problem,
     callbacks: tuple[Callback, ...],
     part: tuple[int, int] = (0, 1),
+    checkpoint: Checkpoint | None = None,
 ) -> Fitted:
     """Run epochs until all fits are over, then pick the state to keep."""
     epochs = problem.training.epochs
-    rows = []
-    for epoch in range(epochs):
-        state, log = step(state, problem)
-        rows.append(log)
-        for callback in callbacks:
-            done, total = part[0] * epochs + epoch + 1, part[1] * epochs
-            callback(Progress(done, total, _columns(log)))
-        if np.all(state.stopped):
-            break
+    history: dict[str, list[np.ndarray]] = {}
+    kept = checkpoint.restore(state) if checkpoint else None
+    if kept:
+        state, history = kept[0], {name: list(rows) for name, rows in kept[1].items()}
+    begun = len(history.get("loss", ()))
+    try:
+        for epoch in range(begun, epochs):
+            if np.all(state.stopped):
+                break
+            state, log = step(state, problem)
+            terms = _columns(log)
+            history = {name: [*history.get(name, ()), value] for name, value in terms.items()}
+            for callback in callbacks:
+                done, total = part[0] * epochs + epoch + 1, part[1] * epochs
+                callback(Progress(done, total, terms))
+            if checkpoint:
+                checkpoint.keep(state, history)
+    except KeyboardInterrupt:
+        if checkpoint:
+            checkpoint.keep(state, history, now=True)
+        raise
     lost = state.diverged | ~jnp.isfinite(state.best_loss)
     diverged = np.asarray(lost)
     if diverged.any():
@@ -145,10 +160,9 @@ def _drive(
         state.best,
         state.parameters,
     )
-    columns = [_columns(log) for log in rows]
-    history = {name: np.stack([row[name] for row in columns]) for name in columns[0]}
     model = eqx.combine(parameters, problem.frozen)
-    return Fitted(model, history, diverged, np.asarray(state.epoch))
+    columns = {name: np.stack(rows) for name, rows in history.items()}
+    return Fitted(model, columns, diverged, np.asarray(state.epoch))
 
 
 def _advice(diverged: np.ndarray, epoch: np.ndarray) -> str:

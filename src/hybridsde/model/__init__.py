@@ -20,3 +20,4 @@ from hybridsde.model.sde import check_starts as check_starts
 from hybridsde.model.sde import physics_sde as physics_sde
 from hybridsde.model.start import AbstractStart as AbstractStart
 from hybridsde.model.start import FirstObservation as FirstObservation
+from hybridsde.model.start import UncertainStart as UncertainStart

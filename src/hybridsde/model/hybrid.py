@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsde._parameters import AbstractParameter, Fixed, Free
-from hybridsde._types import Numbers, PRNGKeyArray
+from hybridsde._parameters import AbstractParameter, Fixed, Free, Positive, Relative
+from hybridsde._types import Array, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
 from hybridsde.data.checks import check_names, check_positive, check_whole
 from hybridsde.model.bayesian import AbstractBayesianNetwork, BayesianMLP, NothingLearned
@@ -29,9 +29,13 @@ from hybridsde.model.observation import (
 )
 from hybridsde.model.scaling import Scale, rough_diffusion
 from hybridsde.model.sde import BayesianSDE
-from hybridsde.model.start import AbstractStart, FirstObservation
+from hybridsde.model.start import AbstractStart, FirstObservation, UncertainStart
 from hybridsde.model.weights import WEIGHTS
 from hybridsde.physics import AbstractPhysics, NoPhysics
+
+LEARN = "learn"
+SMALLEST = 1e-2
+"""Learned spreads stay above this share of the guess that they begin from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +49,12 @@ class HybridSDE:
     - `inputs`: names of the exogenous inputs u(t).
     - `observed`: which states are measured, or linear combinations of them by name. All by
       default.
-    - `diffusion`: G as a number, one per state, a matrix, a function (h, t) ↦ G, or a `Positive`
-      to learn a diagonal. Guessed from the roughness of the training data by default.
-    - `noise`: standard deviation of a measurement, or a `Positive` with a floor to learn it. A
-      twentieth of each observation's spread by default.
+    - `diffusion`: G as a number, one per state, a matrix, a function (h, t) ↦ G, a `Positive` to
+      learn a diagonal, or "learn" to learn one that begins at a guess. Guessed from the roughness
+      of the training data by default.
+    - `noise`: standard deviation of a measurement, a `Positive` with a floor to learn it, or
+      "learn". A twentieth of each observation's spread by default. Learn both `diffusion` and
+      `noise` with the estimator "filtered" only: the others cannot tell them apart.
     - `hidden`, `activation`: the drift network; `hidden=None` learns no drift: physics alone.
     - `weights`: "path" holds a draw of the weights along a path, "local" redraws them at every
       step.
@@ -57,7 +63,8 @@ class HybridSDE:
     - `initial_sd`, `prior_sd`: spread of the weights before training, and under the prior.
     - `last_layer`: factor on the starting weights of the last layer; small starts at the known
       physics.
-    - `start`: p(h₀); the first observation by default.
+    - `start`: p(h₀); "first" is the first observation, "uncertain" is the first observation with
+      its noise and a learned spread for what it does not show.
     """
 
     states: Sequence[str]
@@ -65,8 +72,8 @@ class HybridSDE:
     gate: Numbers | Mapping[str, float] | str | None = None
     inputs: Sequence[str] = ()
     observed: Sequence[str] | Mapping[str, Mapping[str, float]] | None = None
-    diffusion: Numbers | Callable | AbstractParameter | AbstractDiffusion | None = None
-    noise: Numbers | AbstractParameter | None = None
+    diffusion: Numbers | Callable | AbstractParameter | AbstractDiffusion | str | None = None
+    noise: Numbers | AbstractParameter | str | None = None
     hidden: Sequence[int] | None = (100, 100)
     activation: str = "softplus"
     weights: str = "path"
@@ -75,7 +82,7 @@ class HybridSDE:
     initial_sd: float = 0.01
     prior_sd: float = 1.0
     last_layer: float = 0.1
-    start: AbstractStart | None = None
+    start: AbstractStart | str = "first"
 
     def __post_init__(self):
         check_names(self.states, "states")
@@ -100,11 +107,16 @@ class HybridSDE:
         # Building the pieces checks them, so that a mistake is told here and not during a fit.
         self._known()
         names, _ = observation_matrix(self.observed, states)
+        if isinstance(self.start, str):
+            _check_choice(self.start, {"first": 0, "uncertain": 0}, "start")
+        for name in ("noise", "diffusion"):
+            if isinstance(getattr(self, name), str):
+                _check_choice(getattr(self, name), {LEARN: 0}, name)
         if isinstance(self.noise, AbstractParameter):
             check_bounded(self.noise)
-        if self.noise is not None:
+        if not isinstance(self.noise, str | None):
             check_noise(np.asarray(_value(self.noise), float), names)
-        if self.diffusion is not None:
+        if not isinstance(self.diffusion, str | None):
             self._diffusion()
 
     def check(self, data: Trajectories) -> None:
@@ -142,9 +154,7 @@ class HybridSDE:
             network=self._network(key=key),
             weights=WEIGHTS[self.weights],
             known=self._known(),
-            diffusion=DiagonalDiffusion(Fixed(rough_diffusion(batch, lift)))
-            if self.diffusion is None
-            else self._diffusion(),
+            diffusion=self._measured_diffusion(batch, lift),
             observation=GaussianObservation(
                 Fixed(jnp.asarray(matrix)),
                 self._noise(batch),
@@ -174,6 +184,16 @@ class HybridSDE:
         known = self.physics.known(states, inputs)
         return KnownDrift(self.physics, make_gate(self.gate, states, known), states, inputs)
 
+    def _measured_diffusion(self, batch: Batch, lift: Array) -> AbstractDiffusion:
+        """G as declared, or a guess, to be kept or to begin with."""
+        if self.diffusion is None:
+            return DiagonalDiffusion(Fixed(rough_diffusion(batch, lift)))
+        if isinstance(self.diffusion, str):
+            guess = Fixed(rough_diffusion(batch, lift))
+            factor = Positive.of(np.full(len(self.states), 0.5), floor=SMALLEST)
+            return DiagonalDiffusion(Relative(guess, factor))
+        return self._diffusion()
+
     def _diffusion(self) -> AbstractDiffusion:
         """G as declared."""
         states = tuple(self.states)
@@ -189,15 +209,21 @@ class HybridSDE:
     def _noise(self, batch: Batch) -> AbstractParameter:
         if isinstance(self.noise, AbstractParameter):
             return self.noise
-        if self.noise is not None:
+        if not isinstance(self.noise, str | None):
             return Fixed(jnp.asarray(self.noise, float))
         spread = jnp.std(batch.values, (0, 1), where=batch.observed)
-        return Fixed(jnp.where(spread > 0, spread / 20, 1.0))
+        guess = Fixed(jnp.where(spread > 0, spread / 20, 1.0))
+        if self.noise is None:
+            return guess
+        return Relative(guess, Positive.of(np.ones(batch.values.shape[-1]), floor=SMALLEST))
 
     def _start(self) -> AbstractStart:
-        if self.start is not None:
+        if isinstance(self.start, AbstractStart):
             return self.start
-        return FirstObservation(Free(jnp.zeros(len(self.states))), Fixed(jnp.zeros(())))
+        default = Free(jnp.zeros(len(self.states)))
+        if self.start == "first":
+            return FirstObservation(default, Fixed(jnp.zeros(())))
+        return UncertainStart(default, Positive.of(np.ones(len(self.states)), floor=SMALLEST))
 
 
 def _value(number: Numbers | AbstractParameter) -> Numbers:

@@ -52,3 +52,29 @@ class FirstObservation(AbstractStart):
         seen = jnp.where(observed[0], values[0], 0.0)
         noise = self.spread.value * scale.state_sd * epsilon
         return inverse @ seen + left_open @ guess + noise
+
+
+class UncertainStart(AbstractStart):
+    """h₀ = the first observation less its noise; what it does not show starts anywhere.
+
+    h₀ = A⁺(y₀ − σ∘ε) + (I − A⁺A)(m + s∘ε), with a learned default m and a learned spread s, both
+    in standard deviations of the states. Exact where states are measured directly.
+    """
+
+    default: AbstractParameter
+    spread: AbstractParameter
+
+    def __call__(
+        self,
+        values: Float[Array, "time obs"],
+        observed: Bool[Array, "time obs"],
+        observation: GaussianObservation,
+        scale: Scale,
+        epsilon: Float[Array, " state"],
+    ) -> Float[Array, " state"]:
+        """One draw of h₀, from standard normals."""
+        inverse, left_open = observation.split_state(observed[0])
+        seen = jnp.where(observed[0], values[0], 0.0)
+        blurred = seen - observation.sd.value * observation.mean(epsilon)
+        anywhere = self.default.value + self.spread.value * epsilon
+        return inverse @ blurred + left_open @ (scale.state_mean + scale.state_sd * anywhere)

@@ -11,9 +11,9 @@ from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
 from hybridsde.model import BayesianSDE
-from hybridsde.simulate import AbstractSolver, Paths
+from hybridsde.simulate import AbstractSolver, Paths, filtered, simulate
 
-ESTIMATORS = ("mean_log", "log_mean")
+ESTIMATORS = ("mean_log", "log_mean", "filtered")
 
 
 class Terms(NamedTuple):
@@ -43,6 +43,36 @@ class AbstractObjective(eqx.Module):
         key: PRNGKeyArray,
     ) -> Terms:
         """The terms on `batch`, which stands for `total` series."""
+
+
+class Estimate(NamedTuple):
+    """What every objective is made of."""
+
+    log_likelihood: Float[Array, " series"]
+    path_kl: Scalar
+    """Mean over series."""
+
+
+def estimate(
+    model: BayesianSDE,
+    solver: AbstractSolver,
+    batch: Batch,
+    samples: int,
+    estimator: str,
+    *,
+    key: PRNGKeyArray,
+) -> Estimate:
+    """Ln p(Y_n) of every series, and the path KL, from `samples` draws of the weights.
+
+    - mean_log, log_mean: by sampled paths; see `evidence`.
+    - filtered: the Wiener noise is integrated out by a Kalman filter, (1/S) Σ_s ln p(Y_n | θ^s).
+      The only one under which diffusion and observation noise can both be learned.
+    """
+    if estimator == "filtered":
+        found = filtered(model, solver, batch, samples=samples, key=key)
+        return Estimate(found.log_likelihood.mean(0), found.kl.mean())
+    paths = simulate(model, solver, batch, samples=samples, key=key)
+    return Estimate(evidence(log_likelihoods(model, paths, batch), estimator), paths.kl.mean())
 
 
 def log_likelihoods(
@@ -75,4 +105,6 @@ def check_settings(samples: int, estimator: str) -> None:
     """Settings that both Empirical Bayes and Empirical PAC-Bayes share."""
     check_whole(samples, "samples")
     if estimator not in ESTIMATORS:
-        raise ValueError(f"`estimator` must be mean_log or log_mean, but is {estimator!r}.")
+        raise ValueError(
+            f"`estimator` must be one of {', '.join(ESTIMATORS)}, but is {estimator!r}."
+        )

@@ -10,10 +10,9 @@ from hybridsde.objective.base import (
     AbstractObjective,
     Terms,
     check_settings,
-    evidence,
-    log_likelihoods,
+    estimate,
 )
-from hybridsde.simulate import AbstractSolver, simulate
+from hybridsde.simulate import AbstractSolver
 
 
 class EmpiricalBayes(AbstractObjective):
@@ -40,6 +39,6 @@ class EmpiricalBayes(AbstractObjective):
     ) -> Terms:
         """Minus the evidence of the batch, per series."""
         del total
-        paths = simulate(model, solver, batch, samples=self.samples, key=key)
-        mll = evidence(log_likelihoods(model, paths, batch), self.estimator).mean()
-        return Terms(-mll, mll, paths.kl.mean(), model.network.kl_to_prior(), jnp.zeros_like(mll))
+        found = estimate(model, solver, batch, self.samples, self.estimator, key=key)
+        mll = found.log_likelihood.mean()
+        return Terms(-mll, mll, found.path_kl, model.network.kl_to_prior(), jnp.zeros_like(mll))

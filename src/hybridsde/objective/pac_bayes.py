@@ -12,11 +12,10 @@ from hybridsde.objective.base import (
     AbstractObjective,
     Terms,
     check_settings,
-    evidence,
-    log_likelihoods,
+    estimate,
 )
 from hybridsde.objective.bounds import complexity
-from hybridsde.simulate import AbstractSolver, simulate
+from hybridsde.simulate import AbstractSolver
 
 
 class EmpiricalPACBayes(AbstractObjective):
@@ -61,9 +60,8 @@ class EmpiricalPACBayes(AbstractObjective):
         key: PRNGKeyArray,
     ) -> Terms:
         """Minus the evidence per series, plus the complexity of the whole training set."""
-        paths = simulate(model, solver, batch, samples=self.samples, key=key)
-        mll = evidence(log_likelihoods(model, paths, batch), self.estimator).mean()
-        path_kl = paths.kl.mean()
+        found = estimate(model, solver, batch, self.samples, self.estimator, key=key)
+        mll, path_kl = found.log_likelihood.mean(), found.path_kl
         weight_kl = model.network.kl_to_prior()
         kl = path_kl * (total if self.path_kl == "sum" else 1) + weight_kl
         price = self.strength * complexity(kl, total, self.delta, sampled=True, gates=self.gates)

@@ -2,5 +2,7 @@
 
 from hybridsde.physics.base import AbstractPhysics as AbstractPhysics
 from hybridsde.physics.base import NoPhysics as NoPhysics
+from hybridsde.physics.equations import EquationPhysics as EquationPhysics
+from hybridsde.physics.equations import equations as equations
 from hybridsde.physics.function import FunctionPhysics as FunctionPhysics
 from hybridsde.physics.function import known_drift as known_drift

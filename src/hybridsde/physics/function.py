@@ -1,6 +1,5 @@
 """Known physics written as a Python function of named quantities."""
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 
@@ -8,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from hybridsde._errors import suggest
 from hybridsde._parameters import AbstractParameter, Fixed
 from hybridsde._types import Numbers, Scalar
 from hybridsde.physics.base import AbstractPhysics
@@ -38,7 +38,7 @@ class FunctionPhysics(AbstractPhysics):
             if name not in states:
                 raise ValueError(
                     f"{self._name()} returns a rate for {name!r}, which is not a state."
-                    + _suggest(name, states)
+                    + suggest(name, states)
                 )
             if getattr(rate, "shape", None) != ():
                 raise ValueError(
@@ -73,7 +73,7 @@ class FunctionPhysics(AbstractPhysics):
             if name not in arguments:
                 raise ValueError(
                     f"{self._name()} was given the parameter {name!r}, which it does not take."
-                    + _suggest(name, arguments)
+                    + suggest(name, arguments)
                 )
         available = (*states, *inputs, "t", *self.parameters)
         for name in self._required():
@@ -82,7 +82,7 @@ class FunctionPhysics(AbstractPhysics):
                     f"{self._name()} asks for {name!r}, but the states are {', '.join(states)}; "
                     f"the inputs {', '.join(inputs) or 'none'}; the parameters "
                     f"{', '.join(self.parameters) or 'none'}; and the time t."
-                    + _suggest(name, available)
+                    + suggest(name, available)
                 )
 
     def _dry_run(self, states: tuple[str, ...], inputs: tuple[str, ...]):
@@ -121,8 +121,3 @@ def known_drift(
         for name, value in parameters.items()
     }
     return FunctionPhysics(function, xi)
-
-
-def _suggest(name: str, known: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f" Did you mean {near[0]!r}?" if near else ""

@@ -1,0 +1,22 @@
+"""Files that are there in full or not at all."""
+
+import os
+from pathlib import Path
+
+from hybridsde._errors import InputError
+
+
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Write a file at once, so that a crash or a full disk leaves the old one as it was."""
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        with partial.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InputError(
+            f"{path} cannot be written: {error.strerror}. Make room, or choose another folder."
+        ) from None
