@@ -52,7 +52,11 @@ class Columns:
 
 
 def read_table(
-    files: str | Path | Sequence[str | Path], columns: Columns, *, separator: str = ","
+    files: str | Path | Sequence[str | Path],
+    columns: Columns,
+    *,
+    separator: str = ",",
+    strict: bool = True,
 ) -> Trajectories:
     """Recordings from CSV or Parquet files; a name may hold the wildcards * and ?."""
     frames = [_read(path, separator) for path in find_files(files)]
@@ -61,7 +65,7 @@ def read_table(
         names = [f"{frame[SOURCE].iloc[0]}" for frame in frames]
         frames = [f.assign(**{"file name": n}) for f, n in zip(frames, names, strict=True)]
         columns = Columns(columns.states, columns.time, "file name", columns.inputs, columns.unit)
-    return from_frame(pd.concat(frames, ignore_index=True), columns)
+    return from_frame(pd.concat(frames, ignore_index=True), columns, strict=strict)
 
 
 def read_csv(
@@ -103,8 +107,11 @@ def find_files(files: str | Path | Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def from_frame(frame: pd.DataFrame, columns: Columns) -> Trajectories:
-    """Recordings from a data frame with one row per time and trajectory, in any order."""
+def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) -> Trajectories:
+    """Recordings from a data frame with one row per time and trajectory, in any order.
+
+    `strict` refuses what cannot be learned from: states that are constant or never observed.
+    """
     frame = frame.reset_index(drop=True)
     if len(frame) == 0:
         raise InputError(f"{_name(frame)} holds no rows. Give at least two times.")
@@ -119,7 +126,8 @@ def from_frame(frame: pd.DataFrame, columns: Columns) -> Trajectories:
     clean["id"] = _ids(frame, columns)
     for name in (*columns.states, *columns.inputs):
         clean[name] = _numbers(frame, name)
-    _check_constant(frame, clean, columns)
+    if strict:
+        _check_constant(frame, clean, columns)
     order = clean.sort_values(["id", "time"], kind="stable").index
     _check_pairs(frame, clean.loc[order], columns)
     _say_sorted(frame, clean)
@@ -176,6 +184,11 @@ def to_xarray(data: Trajectories) -> xr.Dataset:
 
 def _wanted(columns: Columns) -> list[str]:
     return [*([columns.id] if columns.id else []), columns.time, *columns.states, *columns.inputs]
+
+
+def raw_table(path: Path, separator: str = ",") -> pd.DataFrame:
+    """The cells of a file as they stand, for a first look."""
+    return _read(find_files(path)[0], separator).drop(columns=[LINE, SOURCE])
 
 
 def _read(path: Path, separator: str) -> pd.DataFrame:
@@ -239,7 +252,7 @@ def _name(frame: pd.DataFrame) -> str:
     return "The table"
 
 
-def _place(frame: pd.DataFrame, row: int) -> str:
+def _place(frame: pd.DataFrame, row: int | np.integer) -> str:
     """Where a row stands."""
     if LINE in frame.columns:
         return f"{frame[SOURCE].iloc[row]}, line {frame[LINE].iloc[row]}"

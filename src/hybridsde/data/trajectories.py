@@ -154,7 +154,7 @@ class Trajectories:
         check_whole(length, "length", least=2)
         check_whole(stride, "stride")
         cuts = [
-            (series, start)
+            (series, start, start + length)
             for series in range(len(self))
             for start in range(0, int(self.lengths[series]) - length + 1, stride)
         ]
@@ -163,17 +163,43 @@ class Trajectories:
                 f"`length` is {length}, but the longest series has {self.lengths.max()} times. "
                 "Ask for shorter windows."
             )
-        series = np.array([s for s, _ in cuts])[:, None]
-        rows = np.array([start for _, start in cuts])[:, None] + np.arange(length)
+        return self.cut(cuts)
+
+    def pieces(self, length: int) -> "Trajectories":
+        """Every series cut into pieces of at most `length` times, so that all of it is used.
+
+        A piece begins at the last time of the one before.
+        """
+        check_whole(length, "length", least=2)
+        cuts = [
+            (series, start, min(start + length, int(self.lengths[series])))
+            for series in range(len(self))
+            for start in range(0, int(self.lengths[series]) - 1, length - 1)
+        ]
+        return self.cut(cuts)
+
+    def cut(self, cuts: Sequence[tuple[int, int, int]]) -> "Trajectories":
+        """Pieces of series: position, first row, and the row after the last."""
+        longest = max(end - start for _, start, end in cuts)
+        series = np.array([s for s, _, _ in cuts])[:, None]
+        starts, ends = (np.array([cut[n] for cut in cuts])[:, None] for n in (1, 2))
+        rows = starts + np.arange(longest)
+        inside = rows < ends
+        rows = np.minimum(rows, ends - 1)
+        whole = (ends[:, 0] == self.lengths[series[:, 0]]) & (starts[:, 0] == 0)
+        names = [
+            self.ids[s] if all_of_it else f"{self.ids[s]}[{a}:{b}]"
+            for (s, a, b), all_of_it in zip(cuts, whole, strict=True)
+        ]
         return replace(
             self,
             times=self.times[series, rows],
-            values=self.values[series, rows],
-            observed=self.observed[series, rows],
+            values=np.where(inside[..., None], self.values[series, rows], 0.0),
+            observed=self.observed[series, rows] & inside[..., None],
             inputs=self.inputs[series, rows],
-            lengths=np.full(len(cuts), length),
-            ids=tuple(f"{self.ids[s]}[{start}:{start + length}]" for s, start in cuts),
-            origins=tuple(self.origins[s] for s, _ in cuts),
+            lengths=(ends - starts)[:, 0],
+            ids=tuple(names),
+            origins=tuple(self.origins[s] for s, _, _ in cuts),
         )
 
     def start(self) -> "Trajectories":

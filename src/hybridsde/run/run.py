@@ -1,22 +1,36 @@
 """A fitted model and what one does with it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pandas as pd
 
+from hybridsde._errors import InputError
 from hybridsde._types import Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
 from hybridsde.data.checks import check_whole
-from hybridsde.fit import Callback, Training, train
+from hybridsde.fit import Callback, Checkpoint, Training, train
 from hybridsde.forecast import SCORES, Forecast, evaluate, future, label, predict
 from hybridsde.model import BayesianSDE, HybridSDE, check_starts
 from hybridsde.objective import AbstractObjective, EmpiricalPACBayes
+from hybridsde.run.declaration import declare
+from hybridsde.run.folder import (
+    RUN,
+    fingerprint,
+    load_run,
+    save_run,
+    series_prints,
+    solver_facts,
+)
 from hybridsde.simulate import AbstractSolver, EulerMaruyama
 
+OWN = frozenset({"model", "solver", "diverged", "seed", "format", "versions", "weights_sha256"})
+"""What a run folder says of the run itself."""
 FORECASTS = 1
 """Folded into the seed of a run to give the key of its forecasts."""
 
@@ -32,6 +46,34 @@ class Run:
     """One row per epoch; one column per term of the objective."""
     diverged: bool
     seed: int
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What else a run folder remembers: the data it was fitted to, and settings."""
+
+    @classmethod
+    def load(cls, folder: str | Path, *, trust: bool = False) -> "Run":
+        """Read a run folder. Nothing in it is executed, unless its Python physics is trusted."""
+        declared, model, history, facts = load_run(Path(folder), trust=trust)
+        return cls(
+            declared,
+            model,
+            EulerMaruyama(facts["solver"]["substeps"]),
+            history,
+            facts["diverged"],
+            facts["seed"],
+            {name: facts[name] for name in facts.keys() - OWN},
+        )
+
+    def save(self, folder: str | Path) -> None:
+        """Write everything needed to forecast again into a new folder."""
+        folder = Path(folder)
+        if (folder / RUN).exists():
+            raise InputError(f"{folder} holds a run already. Choose another folder.")
+        own = {
+            "solver": solver_facts(self.solver),
+            "diverged": self.diverged,
+            "seed": self.seed,
+        }
+        save_run(folder, self.declared, self.model, self.history, {**self.facts, **own})
 
     def forecast(
         self,
@@ -110,12 +152,14 @@ def fit(
     training: Training | None = None,
     validation: Trajectories | None = None,
     callbacks: Iterable[Callback] = (),
+    checkpoint: str | Path | None = None,
     seed: int = 0,
 ) -> Run:
     """Fit a declared model to recordings. The same seed gives the same numbers.
 
     By default Empirical PAC-Bayes, one Euler step per observation, Adam with cosine decay. With
-    `validation` data the best epoch on them is kept.
+    `validation` data the best epoch on them is kept. With `checkpoint`, the name of a file, a fit
+    that was killed goes on where it was and ends with the same numbers.
     """
     model.check_training(data)
     if validation is not None:
@@ -125,18 +169,28 @@ def fit(
     batch = Batch.of(data)
     untrained = model.init(batch, key=init_key)
     check_starts(untrained, batch, data.ids)
+    objective, training = objective or EmpiricalPACBayes(), training or Training()
+    seen = {"train": series_prints(data)}
+    if validation is not None:
+        seen["validation"] = series_prints(validation)
+    keeper = None
+    if checkpoint is not None:
+        print_ = fingerprint(declare(model), repr(objective), repr(solver), training, seed, seen)
+        keeper = Checkpoint(Path(checkpoint), print_)
     fitted = train(
         untrained,
         batch,
-        objective or EmpiricalPACBayes(),
+        objective,
         solver=solver,
         training=training,
         validation=None if validation is None else Batch.of(validation),
         callbacks=callbacks,
+        checkpoint=keeper,
         key=train_key,
     )
     history = pd.DataFrame(fitted.history).rename_axis("epoch")
-    return Run(model, fitted.model, solver, history, bool(fitted.diverged), seed)
+    facts = {"seen": seen, "objective": type(objective).__name__}
+    return Run(model, fitted.model, solver, history, bool(fitted.diverged), seed, facts)
 
 
 def _clock(start: Trajectories, times, elapsed) -> np.ndarray:

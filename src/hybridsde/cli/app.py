@@ -1,0 +1,55 @@
+"""The command line itself: errors in one line, and what every command begins with."""
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from hybridsde._errors import InputError
+
+
+class _OneLineErrors(TyperGroup):
+    """Input that cannot be used ends a command with one line and code 2."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was asked for."""
+        try:
+            return TyperGroup.invoke(self, ctx)
+        except InputError as error:
+            typer.echo(f"error: {error}", err=True)
+            raise typer.Exit(2) from None
+
+
+app = typer.Typer(
+    cls=_OneLineErrors,
+    help="Learn the missing part of a stochastic dynamical system, keep the known part, and "
+    "forecast with honest uncertainty.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(asked: bool) -> bool:
+    if asked:
+        import hybridsde
+
+        typer.echo(hybridsde.__version__)
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Hybridsde."""
+    from hybridsde._cache import keep_compiled
+    from hybridsde._devices import use_all_cores
+
+    del version
+    use_all_cores()
+    keep_compiled()

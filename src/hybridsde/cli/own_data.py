@@ -1,0 +1,233 @@
+"""`hybridsde init | check | fit | forecast | score`: your own recordings."""
+
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hybridsde._errors import InputError, InputNotice
+from hybridsde.cli.app import app
+
+Config = Annotated[Path, typer.Argument(help="Settings, as written by `hybridsde init`.")]
+RunFolder = Annotated[Path, typer.Argument(help="Folder that `hybridsde fit` wrote.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only, no progress.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the Python file with the physics of this run.")
+]
+INTERRUPTED = 130
+
+
+@contextmanager
+def _notices(console: Console) -> Iterator[None]:
+    """Print notices about the input as they come, one line each."""
+    shown = warnings.showwarning
+
+    def show(message, category, *rest, **named):
+        if issubclass(category, InputNotice | RuntimeWarning):
+            console.print(f"[yellow]note:[/] {message}", soft_wrap=True, highlight=False)
+        else:
+            shown(message, category, *rest, **named)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InputNotice)
+        warnings.showwarning = show
+        yield
+
+
+@app.command()
+def init(
+    table: Annotated[
+        Path | None, typer.Argument(help="A CSV file: one row per time and trajectory.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; beside the table by default.")
+    ] = None,
+    example: Annotated[
+        bool,
+        typer.Option("--example", help="Generate an example, recordings and settings, instead."),
+    ] = False,
+) -> None:
+    """Write a commented settings file for a table, with its columns guessed.
+
+    With --example: write predator–prey recordings and settings that know one of the two
+    equations, into the folder OUT (lotka_volterra by default).
+    """
+    from hybridsde._files import write_whole
+    from hybridsde.experiments.example import write_example
+    from hybridsde.run.starter import starter
+
+    if example:
+        folder = out or Path("lotka_volterra")
+        settings = write_example(folder)
+        typer.echo(f"Wrote {folder / 'recordings.csv'} and {settings}.")
+        typer.echo(f"Next: hybridsde fit {settings} --out {folder / 'run'}")
+        return
+    if table is None:
+        raise InputError("Name a CSV file, or say --example.")
+    target = out or table.with_suffix(".toml")
+    if target.exists():
+        raise InputError(f"{target} exists. Choose another name with --out.")
+    text = starter(table)
+    write_whole(target, text)
+    typer.echo(f"Wrote {target}. Add the equations that you know, then: hybridsde check {target}")
+
+
+@app.command()
+def check(config: Config) -> None:
+    """Check data, equations and settings without fitting, and say what a fit would do."""
+    from hybridsde.report.overview import overview
+    from hybridsde.run.project import Project
+
+    console = Console()
+    with _notices(console):
+        project = Project.open(config)
+    console.print(*overview(project))
+    console.print(f"All is well. Next: hybridsde fit {config} --out runs/{config.stem}")
+
+
+@app.command()
+def fit(
+    config: Config,
+    out: Annotated[Path, typer.Option(help="Folder for the run; it must not exist yet.")],
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a fit that was stopped or killed.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit the model that CONFIG describes and save it in the folder OUT.
+
+    Ctrl-C, a crash or a power cut lose at most a few seconds of work: --resume goes on, and ends
+    with the same numbers.
+    """
+    from hybridsde.report.overview import score_table
+    from hybridsde.report.terminal import fit_progress
+    from hybridsde.run.project import Project, check_target
+
+    console = Console(quiet=quiet)
+    began = time.monotonic()
+    check_target(out, resume=resume)
+    with _notices(console):
+        project = Project.open(config)
+        try:
+            with fit_progress(console) as watch:
+                run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
+        except KeyboardInterrupt:
+            Console(stderr=True).print(
+                f"Stopped. Go on with: hybridsde fit {config} --out {out} --resume", soft_wrap=True
+            )
+            raise typer.Exit(INTERRUPTED) from None
+    if "test_scores" in run.facts:
+        console.print(score_table(run.facts["test_scores"], "Forecasts of held-out trajectories"))
+    seconds = time.monotonic() - began
+    console.print(f"Wrote {out} in {seconds:.0f} s. Next: hybridsde report {out}", soft_wrap=True)
+
+
+@app.command()
+def score(
+    run: RunFolder,
+    data: Annotated[
+        str | None,
+        typer.Option(help="Recordings to forecast; those held out of the fit by default."),
+    ] = None,
+    draws: Annotated[int | None, typer.Option(min=2, help="Sampled futures.")] = None,
+    as_json: Json = False,
+    trust: Trust = False,
+) -> None:
+    """Score forecasts from the first row of every trajectory: MSE, NLL, CRPS, coverage."""
+    from hybridsde.report.overview import score_table
+    from hybridsde.run.project import plain_scores
+
+    console = Console(stderr=as_json)
+    with _notices(console):
+        loaded, recordings = _open(run, data, trust)
+        settings = loaded.facts["settings"]["forecast"]
+        scores = plain_scores(loaded.score(recordings, draws=draws or settings["draws"]))
+    if as_json:
+        typer.echo(json.dumps(scores, indent=1))
+    else:
+        console.print(score_table(scores, f"{len(recordings)} trajectories"))
+
+
+@app.command()
+def forecast(
+    run: RunFolder,
+    out: Annotated[Path, typer.Option(help="File to write: .csv, .parquet or .nc.")],
+    data: Annotated[
+        str | None,
+        typer.Option(help="Where forecasts start: the first row of every trajectory in it."),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Steps of the data's usual interval.")
+    ] = None,
+    times: Annotated[
+        Path | None, typer.Option(help="File with a time since the start on every line.")
+    ] = None,
+    draws: Annotated[int | None, typer.Option(min=1, help="Sampled futures.")] = None,
+    trust: Trust = False,
+) -> None:
+    """Forecast from the first row of every trajectory, with quantiles.
+
+    CSV and Parquet hold mean, standard deviation and quantiles of what would be measured; .nc
+    holds every draw of states and measurements. Without --steps and --times, the times of the
+    data are used.
+    """
+    from hybridsde.forecast.export import forecast_times, write_forecast
+
+    console = Console()
+    if steps and times:
+        raise InputError("Give --steps or --times, not both.")
+    with _notices(console):
+        loaded, recordings = _open(run, data, trust)
+        chosen = loaded.facts["settings"]["forecast"]
+        elapsed = forecast_times(recordings, steps, times)
+        count = draws or chosen["draws"]
+        per_weight = chosen["paths_per_weight"] if count % chosen["paths_per_weight"] == 0 else 1
+        result = loaded.forecast(
+            recordings.start(), elapsed=elapsed, draws=count, paths_per_weight=per_weight
+        )
+        write_forecast(result, out)
+    console.print(
+        f"Wrote {out}: {len(recordings)} trajectories, {len(elapsed)} times, {count} draws.",
+        soft_wrap=True,
+    )
+
+
+def _open(folder: Path, data: str | None, trust: bool):
+    """A run, and recordings to use it on: those of a file, or those that it was not fitted to."""
+    from hybridsde.data import read_table
+    from hybridsde.run import Run
+    from hybridsde.run.project import division_of
+    from hybridsde.run.settings import check_settings
+
+    loaded = Run.load(folder, trust=trust)
+    if "settings" not in loaded.facts:
+        raise InputError(f"{folder} was saved from Python, without settings. Use it from Python.")
+    if data is not None:
+        settings = check_settings(loaded.facts["settings"], str(folder)).data
+        recordings = read_table(data, settings.columns, separator=settings.separator, strict=False)
+        return loaded, recordings
+    kept = division_of(folder, loaded).test
+    if kept is None:
+        raise InputError(f"{folder} kept no recordings for a test. Name a file: --data.")
+    return loaded, kept
+
+
+@app.command()
+def report(run: RunFolder, trust: Trust = False) -> None:
+    """Write RUN/report.html: one page with forecasts, scores, calibration and what was learned.
+
+    The page needs no network and can be mailed. Nothing is trained.
+    """
+    from hybridsde.report.page import write_page
+
+    console = Console()
+    with _notices(console), console.status("Forecasting the held-out trajectories …"):
+        path = write_page(run, trust=trust)
+    console.print(f"Wrote {path}. Open it in a browser.", soft_wrap=True)

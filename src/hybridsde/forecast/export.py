@@ -1,0 +1,75 @@
+"""Forecasts as files."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from hybridsde._errors import InputError
+from hybridsde._files import write_whole
+from hybridsde.data import Trajectories
+from hybridsde.forecast.forecast import Forecast
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def forecast_times(start: Trajectories, steps: int | None, times: Path | None) -> np.ndarray:
+    """Times since the start: a number of usual intervals, those in a file, or the data's own."""
+    if times is not None:
+        return _read_times(times)
+    gaps = np.diff(start.times, axis=1)
+    usual = float(np.median(gaps[gaps > 0]))
+    if steps is None:
+        longest = float((start.times.max(1) - start.times[:, 0]).max())
+        steps = max(1, round(longest / usual))
+    return usual * np.arange(1, steps + 1)
+
+
+def summary(forecast: Forecast) -> pd.DataFrame:
+    """Mean, standard deviation and quantiles of what would be measured, one row per number."""
+    draws = forecast.observations
+    parts = {"mean": draws.mean("draw"), "sd": draws.std("draw")}
+    found = draws.quantile(list(QUANTILES), "draw")
+    for q in QUANTILES:
+        parts[f"q{round(100 * q):02d}"] = found.sel(quantile=q, drop=True)
+    frame = xr.Dataset(parts).to_dataframe().reset_index()
+    first = ["trajectory", "clock", "time", "obs"]
+    return frame[[*first, *parts]].rename(columns={"time": "elapsed", "clock": "time"})
+
+
+def write_forecast(forecast: Forecast, path: Path) -> None:
+    """A table of quantiles (.csv, .parquet) or all draws (.nc)."""
+    if path.suffix == ".csv":
+        write_whole(path, summary(forecast).to_csv(index=False))
+    elif path.suffix == ".parquet":
+        try:
+            content = summary(forecast).to_parquet(index=False)
+        except ImportError:
+            raise InputError(
+                "Parquet needs pyarrow. Install it with: pip install 'hybridsde[parquet]'"
+            ) from None
+        write_whole(path, content or b"")
+    elif path.suffix == ".nc":
+        draws = xr.Dataset({"states": forecast.states, "observations": forecast.observations})
+        write_whole(path, bytes(draws.to_netcdf()))
+    else:
+        raise InputError(f"{path}: a forecast is written as .csv, .parquet or .nc.")
+
+
+def _read_times(path: Path) -> np.ndarray:
+    try:
+        lines = path.read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from None
+    numbers = []
+    for number, word in enumerate(lines, 1):
+        try:
+            numbers.append(float(word))
+        except ValueError:
+            raise InputError(f"{path}, line {number}: {word[:40]!r} is not a number.") from None
+    if not numbers or not np.isfinite(numbers).all() or np.any(np.diff(numbers) <= 0):
+        raise InputError(f"{path} must hold finite times that increase, one on every line.")
+    if numbers[0] < 0:
+        raise InputError(f"{path} begins with {numbers[0]:g}; times count from the start, so 0 on.")
+    return np.array(numbers)

@@ -1,0 +1,140 @@
+"""A declared model as plain data, so that a run can be saved without executable code."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybridsde._errors import InputError
+from hybridsde._parameters import AbstractParameter, Bounded, Fixed, Free, Positive
+from hybridsde.model import HybridSDE
+from hybridsde.physics import (
+    AbstractPhysics,
+    EquationPhysics,
+    FunctionPhysics,
+    NoPhysics,
+    equations,
+)
+from hybridsde.run.trusted import python_physics
+
+PHYSICS_FILE = "physics.py"
+"""The copy of a Python file with known physics, in the folder of a run."""
+
+
+def declare(model: HybridSDE) -> dict[str, Any]:
+    """Everything about a model that is not a trained number."""
+    plain = {
+        field.name: _plain(getattr(model, field.name), field.name)
+        for field in fields(model)
+        if field.name != "physics"
+    }
+    return {**plain, "physics": _physics(model.physics)}
+
+
+def rebuild(declaration: Mapping[str, Any], folder: Path, *, trust: bool) -> HybridSDE:
+    """The model that was declared. Python physics is only run where it is trusted."""
+    given = dict(declaration)
+    physics = _known(given.pop("physics"), folder, trust=trust)
+    names = {field.name for field in fields(HybridSDE)}
+    extra = sorted(set(given) - names)
+    if extra:
+        raise InputError(
+            f"{folder} was written by another version of hybridsde: this one does not know "
+            f"{extra[0]!r} in a model."
+        )
+    return HybridSDE(physics=physics, **{name: _number(value) for name, value in given.items()})
+
+
+def physics_source(model: HybridSDE) -> Path | None:
+    """The Python file that the known physics is defined in, if it is."""
+    if not isinstance(model.physics, FunctionPhysics):
+        return None
+    return _file_of(model.physics.function)
+
+
+def _plain(value: Any, name: str) -> Any:
+    if isinstance(value, AbstractParameter):
+        return _parameter(value, name)
+    if isinstance(value, Mapping):
+        return {key: _plain(inner, name) for key, inner in value.items()}
+    if isinstance(value, str | bool | int | float | None):
+        return value
+    if isinstance(value, tuple | list) and all(isinstance(one, str) for one in value):
+        return list(value)
+    try:
+        return np.asarray(value, float).tolist()
+    except (TypeError, ValueError):
+        raise InputError(
+            f"`{name}` is {type(value).__name__}, which a run folder cannot hold. Give it as "
+            "numbers, or keep this run in memory."
+        ) from None
+
+
+KINDS: dict[str, type[AbstractParameter]] = {
+    kind.__name__: kind for kind in (Fixed, Free, Positive, Bounded)
+}
+
+
+def _parameter(parameter: AbstractParameter, name: str) -> dict[str, Any]:
+    if type(parameter).__name__ not in KINDS:
+        raise InputError(f"`{name}` is a {type(parameter).__name__}, which cannot be saved.")
+    limits = {
+        field.name: getattr(parameter, field.name)
+        for field in fields(parameter)
+        if field.name in ("floor", "low", "high")
+    }
+    kind = type(parameter).__name__
+    return {"kind": kind, "value": np.asarray(parameter.value).tolist(), **limits}
+
+
+def _number(value: Any) -> Any:
+    """What `_plain` wrote."""
+    if not (isinstance(value, Mapping) and "kind" in value):
+        return value
+    given = dict(value)
+    kind = KINDS[given.pop("kind")]
+    start = np.asarray(given.pop("value"), float)
+    return kind(start) if kind in (Fixed, Free) else kind.of(start, **given)  # type: ignore[attr-defined]
+
+
+def _physics(physics: AbstractPhysics) -> dict[str, Any]:
+    if isinstance(physics, NoPhysics):
+        return {"kind": "none"}
+    if isinstance(physics, EquationPhysics):
+        texts = [equation.source for equation in physics.equations]
+        return {"kind": "equations", "equations": texts, "parameters": _xi(physics.parameters)}
+    if isinstance(physics, FunctionPhysics):
+        _file_of(physics.function)
+        source = f"{PHYSICS_FILE}:{physics.function.__name__}"
+        return {"kind": "python", "source": source, "parameters": _xi(physics.parameters)}
+    raise InputError(f"Physics of the kind {type(physics).__name__} cannot be saved.")
+
+
+def _xi(parameters: Mapping[str, AbstractParameter]) -> dict[str, Any]:
+    return {name: _parameter(value, name) for name, value in parameters.items()}
+
+
+def _known(given: Mapping[str, Any], folder: Path, *, trust: bool) -> AbstractPhysics:
+    if given["kind"] == "none":
+        return NoPhysics()
+    xi = {name: _number(value) for name, value in given["parameters"].items()}
+    if given["kind"] == "equations":
+        return equations(*given["equations"], **xi)
+    return python_physics(given["source"], folder, xi, trust=trust)
+
+
+def _file_of(function: Callable) -> Path:
+    """The file of a function that can be found there again by its name."""
+    try:
+        path = Path(inspect.getsourcefile(function) or "")
+    except TypeError:
+        path = Path()
+    if not path.is_file() or "<" in function.__qualname__ or "." in function.__qualname__:
+        raise InputError(
+            "The known physics is a Python function that is not at the top of a file, so a run "
+            "folder cannot hold it. Write it as equations, or move it into a file."
+        )
+    return path

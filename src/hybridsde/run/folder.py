@@ -1,0 +1,143 @@
+"""A run on disk: everything needed to forecast again, and nothing that can be executed."""
+
+import hashlib
+import json
+import platform
+import shutil
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pandas as pd
+from safetensors.numpy import save
+
+from hybridsde._errors import InputError
+from hybridsde._files import write_whole
+from hybridsde.data import Batch, Trajectories
+from hybridsde.fit.checkpoint import fill, named_arrays, read_arrays
+from hybridsde.model import BayesianSDE, HybridSDE
+from hybridsde.run.declaration import PHYSICS_FILE, declare, physics_source, rebuild
+from hybridsde.simulate import EulerMaruyama
+
+FORMAT = 1
+RUN, WEIGHTS, HISTORY, CHECKPOINT = "run.json", "weights.safetensors", "history.csv", "checkpoint"
+VERSIONS = ("hybridsde", "jax", "equinox", "optax", "numpy")
+
+
+def series_prints(data: Trajectories) -> dict[str, str]:
+    """A hash of every series: its times, values and inputs."""
+    prints = {}
+    for row, name in enumerate(data.ids):
+        length = int(data.lengths[row])
+        content = hashlib.sha256()
+        for array in (data.times, np.where(data.observed, data.values, np.nan), data.inputs):
+            content.update(np.ascontiguousarray(array[row, :length], float).tobytes())
+        prints[name] = content.hexdigest()
+    return prints
+
+
+def fingerprint(*parts: Any) -> str:
+    """One hash of anything that can be written as JSON."""
+    text = json.dumps(parts, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def save_run(
+    folder: Path,
+    declared: HybridSDE,
+    model: BayesianSDE,
+    history: pd.DataFrame,
+    facts: Mapping[str, Any],
+) -> None:
+    """Write a run; `run.json` comes last, so a folder that has it is complete."""
+    declaration = declare(declared)
+    folder.mkdir(parents=True, exist_ok=True)
+    source = physics_source(declared)
+    if source and source.resolve() != (folder / PHYSICS_FILE).resolve():
+        shutil.copyfile(source, folder / PHYSICS_FILE)
+    arrays = {name: np.ascontiguousarray(a) for name, a in named_arrays(model).items()}
+    weights = save(arrays)
+    write_whole(folder / WEIGHTS, weights)
+    write_whole(folder / HISTORY, history.to_csv())
+    content = {
+        "format": FORMAT,
+        "model": declaration,
+        "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        "versions": {name: version(name) for name in VERSIONS}
+        | {"python": platform.python_version()},
+        **facts,
+    }
+    write_whole(folder / RUN, json.dumps(content, indent=1) + "\n")
+
+
+def read_facts(folder: Path) -> dict[str, Any]:
+    """What `run.json` says; an `InputError` where it is not a complete run of this format."""
+    path = folder / RUN
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {folder}. `hybridsde fit` writes one.")
+    if not path.exists():
+        begun = (folder / CHECKPOINT).exists()
+        remedy = (
+            "The fit was not finished: repeat `hybridsde fit` with --resume."
+            if begun
+            else "It is not the folder of a run."
+        )
+        raise InputError(f"{folder} has no {RUN}. {remedy}")
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+        written = facts["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged ({error}). Fit again.") from None
+    if written != FORMAT:
+        raise InputError(
+            f"{folder} has format {written}, this version of hybridsde reads format {FORMAT}. It "
+            f"was written by version {facts.get('versions', {}).get('hybridsde', 'unknown')}."
+        )
+    return facts
+
+
+def load_run(
+    folder: Path, *, trust: bool
+) -> tuple[HybridSDE, BayesianSDE, pd.DataFrame, dict[str, Any]]:
+    """Read a run back: the declared model, the trained one, the history and all other facts."""
+    facts = read_facts(folder)
+    path = folder / WEIGHTS
+    if not path.exists():
+        raise InputError(f"{folder} has no {WEIGHTS}. Fit again.")
+    if hashlib.sha256(path.read_bytes()).hexdigest() != facts["weights_sha256"]:
+        raise InputError(f"{path} was changed or cut short after it was written. Fit again.")
+    declared = rebuild(facts["model"], folder, trust=trust)
+    arrays, _ = read_arrays(path)
+    model = fill(_untrained(declared), arrays, path)
+    try:
+        history = pd.read_csv(folder / HISTORY, index_col="epoch")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / HISTORY} cannot be read: {error}.") from None
+    return declared, model, history, facts
+
+
+def _untrained(declared: HybridSDE) -> BayesianSDE:
+    """A model of the right structure; its numbers are of no account."""
+    observed = len(declared.observed or declared.states)
+    batch = Batch.regular(jnp.zeros((2, 4, observed)), 1.0)
+    inputs = jnp.zeros((2, 4, len(declared.inputs)))
+    batch = eqx.tree_at(lambda b: b.inputs, batch, inputs)
+    return eqx.filter_eval_shape(lambda key: declared.init(batch, key=key), jr.key(0))
+
+
+def solver_facts(solver: Any) -> dict[str, Any]:
+    """A solver as plain data."""
+    if not isinstance(solver, EulerMaruyama):
+        raise InputError(f"A run with the solver {type(solver).__name__} cannot be saved.")
+    return {"name": "EulerMaruyama", "substeps": solver.substeps}
+
+
+def device_name() -> str:
+    """What the numbers were computed on."""
+    return jax.devices()[0].device_kind

@@ -1,0 +1,139 @@
+"""Settings, recordings and a declared model, ready to be fitted."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hybridsde._errors import InputError
+from hybridsde._files import write_whole
+from hybridsde.data import Batch, Trajectories
+from hybridsde.fit import Callback, Training
+from hybridsde.model import HybridSDE
+from hybridsde.objective import AbstractObjective
+from hybridsde.run.division import Division, read_division
+from hybridsde.run.folder import CHECKPOINT, RUN
+from hybridsde.run.run import Run, fit
+from hybridsde.run.settings import Settings, read_settings
+from hybridsde.simulate import EulerMaruyama
+
+DATA, SETTINGS = "data.csv", "settings.toml"
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a settings file describes, after everything in it was checked."""
+
+    settings: Settings
+    source: Path
+    model: HybridSDE
+    data: Trajectories
+    division: Division
+
+    @classmethod
+    def open(cls, source: Path) -> "Project":
+        """Read settings and data, and check them against each other."""
+        settings = read_settings(source)
+        model = settings.build_model(source.parent, trust=True)
+        data = settings.read_data(source.parent)
+        model.check_training(data)
+        shares = (settings.data.test, settings.data.validation)
+        division = Division.of(data, *shares, seed=settings.train.seed)
+        return cls(settings, source, model, data, division)
+
+    @cached_property
+    def pieces(self) -> Trajectories:
+        """The training recordings as they are trained on."""
+        return self.division.train.pieces(self.settings.train.piece)
+
+    @cached_property
+    def solver(self) -> EulerMaruyama:
+        """The scheme, with steps as short as the data ask for."""
+        return self.settings.train.build_solver(Batch.of(self.pieces))
+
+    @cached_property
+    def training(self) -> Training:
+        """How long and how fast."""
+        return self.settings.train.build_training(len(self.pieces))
+
+    @property
+    def objective(self) -> AbstractObjective:
+        """The loss."""
+        return self.settings.train.build_objective()
+
+    @cached_property
+    def validation(self) -> Trajectories | None:
+        """The recordings that choose the epoch, cut like those for training."""
+        kept = self.division.validation
+        return None if kept is None else kept.pieces(self.settings.train.piece)
+
+    def fit(self, checkpoint: Path | None = None, callbacks: Iterable[Callback] = ()) -> Run:
+        """Train, or go on where a checkpoint stands."""
+        run = fit(
+            self.model,
+            self.pieces,
+            objective=self.objective,
+            solver=self.solver,
+            training=self.training,
+            validation=self.validation,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+            seed=self.settings.train.seed,
+        )
+        return replace(run, facts={**run.facts, "settings": self.settings.model_dump()})
+
+    def fit_into(
+        self, out: Path, *, resume: bool = False, callbacks: Iterable[Callback] = ()
+    ) -> Run:
+        """Train into a folder: settings, data, checkpoints on the way, and the finished run."""
+        check_target(out, resume=resume)
+        out.mkdir(parents=True, exist_ok=True)
+        write_whole(out / SETTINGS, self.source.read_bytes())
+        write_whole(out / DATA, self.division.to_frame().to_csv(index=False))
+        run = self.fit(out / CHECKPOINT, callbacks)
+        test = self.division.test
+        if test is not None:
+            scores = run.score(test, draws=self.settings.forecast.draws)
+            run = replace(run, facts={**run.facts, "test_scores": plain_scores(scores)})
+        run.save(out)
+        (out / CHECKPOINT).unlink(missing_ok=True)
+        return run
+
+
+def check_target(out: Path, *, resume: bool) -> None:
+    """An `InputError` unless a fit may write into this folder."""
+    if (out / RUN).exists():
+        raise InputError(f"{out} holds a finished run. Choose another folder, or remove it.")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file. Choose another name for the folder.")
+    begun = (out / CHECKPOINT).exists()
+    if begun and not resume:
+        raise InputError(
+            f"{out} holds a fit that was not finished. Say --resume to go on, or choose another "
+            "folder."
+        )
+    foreign = {DATA, SETTINGS, f".{CHECKPOINT}.part", CHECKPOINT}
+    if out.is_dir() and not resume and any(p.name not in foreign for p in out.iterdir()):
+        raise InputError(f"{out} exists and is not empty. Choose another folder.")
+
+
+def division_of(folder: Path, run: Run) -> Division:
+    """The recordings that a run folder keeps, in their parts."""
+    path = folder / DATA
+    if not path.exists():
+        raise InputError(f"{folder} keeps no recordings ({DATA} is missing). Name a file: --data.")
+    observed = run.declared.observed
+    names = tuple(run.declared.states if observed is None else observed)
+    return read_division(path, names, tuple(run.declared.inputs))
+
+
+def plain_scores(scores: pd.DataFrame) -> dict[str, Any]:
+    """Scores as JSON: overall, and per state."""
+    rows = {
+        str(name): {column: float(value) for column, value in row.items()}
+        for name, row in scores.iterrows()
+    }
+    return {"overall": rows.pop("overall"), "states": rows}

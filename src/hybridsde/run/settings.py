@@ -1,0 +1,282 @@
+"""What a settings file may say, checked before anything is computed."""
+
+import math
+import tomllib
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from hybridsde._errors import InputError, suggest
+from hybridsde._parameters import AbstractParameter, Bounded, Free
+from hybridsde.data import Batch, Columns, Trajectories, read_table
+from hybridsde.fit import Training
+from hybridsde.model import HybridSDE, Scale
+from hybridsde.objective import AbstractObjective, EmpiricalBayes, EmpiricalPACBayes
+from hybridsde.physics import AbstractPhysics, NoPhysics, equations
+from hybridsde.run.trusted import python_physics
+from hybridsde.simulate import EulerMaruyama
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[float, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+Spread = Literal["learn"] | Positive | list[Positive]
+
+PIECE = 120
+"""Longer recordings are cut into pieces of this many times for training."""
+STEPS = 4000
+"""Gradient steps of a fit, where the settings do not say how many epochs."""
+RESOLUTION = 0.15
+"""The solver's step as a share of the time in which the fastest state changes by its spread."""
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DataSettings(_Table):
+    """[data]: where the recordings are and what their columns mean."""
+
+    files: str | list[str]
+    states: list[str] = Field(min_length=1)
+    time: str = "t"
+    id: str | None = None
+    inputs: list[str] = []
+    unit: str | None = None
+    separator: str = ","
+    hidden_states: list[str] = []
+    """States that exist but are never measured."""
+    test: Share = 0.2
+    """The share of trajectories that is kept for scores."""
+    validation: Share = 0.15
+    """The share of the others that chooses the epoch."""
+
+    @property
+    def columns(self) -> Columns:
+        """What the columns mean."""
+        return Columns(tuple(self.states), self.time, self.id, tuple(self.inputs), self.unit)
+
+
+class ParameterSettings(_Table):
+    """A parameter of the known equations that may be learned."""
+
+    value: float
+    learn: bool = False
+    low: float | None = None
+    high: float | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self):
+        low = -math.inf if self.low is None else self.low
+        high = math.inf if self.high is None else self.high
+        if not low < self.value < high:
+            raise ValueError(f"value {self.value:g} must lie between low and high")
+        if (self.low is None) != (self.high is None):
+            raise ValueError("give both low and high, or neither")
+        return self
+
+    def build(self) -> float | AbstractParameter:
+        """A number, or one that training may move."""
+        if not self.learn:
+            return self.value
+        if self.low is None or self.high is None:
+            return Free(self.value)
+        return Bounded.of(self.value, self.low, self.high)
+
+
+class PhysicsSettings(_Table):
+    """[physics]: what is known."""
+
+    equations: list[str] = []
+    python: str | None = None
+    """file.py:function, for what equations cannot say. Runs the file."""
+    parameters: dict[str, float | ParameterSettings] = {}
+    gate: Literal["learn"] | Annotated[float, Field(ge=0, le=1)] | dict[str, float] | None = None
+
+    @model_validator(mode="after")
+    def _one_source(self):
+        if self.equations and self.python:
+            raise ValueError("give equations or python, not both")
+        if self.parameters and not (self.equations or self.python):
+            raise ValueError("parameters are given but no equations")
+        return self
+
+    def build(self, folder: Path, *, trust: bool) -> AbstractPhysics:
+        """The known drift; a Python file is only run where it is trusted."""
+        xi = {
+            name: given.build() if isinstance(given, ParameterSettings) else given
+            for name, given in self.parameters.items()
+        }
+        if self.python:
+            return python_physics(self.python, folder, xi, trust=trust)
+        return equations(*self.equations, **xi) if self.equations else NoPhysics()
+
+
+class ModelSettings(_Table):
+    """[model]: the learned part and the noise."""
+
+    hidden: list[Count] = [50, 50]
+    activation: Literal["softplus", "tanh", "relu", "silu", "gelu", "elu"] = "softplus"
+    weights: Literal["path", "local"] = "path"
+    diffusion: Spread = "learn"
+    noise: Spread = "learn"
+    start: Literal["first", "uncertain"] = "uncertain"
+    autonomous: bool = True
+    prior_sd: Positive = 1.0
+
+
+class TrainSettings(_Table):
+    """[train]: how the model is fitted."""
+
+    objective: Literal["pac-bayes", "bayes"] = "pac-bayes"
+    estimator: Literal["filtered", "mean_log", "log_mean"] = "filtered"
+    delta: Annotated[float, Field(gt=0, lt=1)] = 0.05
+    samples: Count = 2
+    epochs: Count | None = None
+    batch_size: Count = 4
+    learning_rate: Positive = 5e-3
+    clip: Positive = 10.0
+    substeps: Count | None = None
+    piece: Annotated[int, Field(ge=2)] = PIECE
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+
+    def build_objective(self) -> AbstractObjective:
+        """The loss."""
+        if self.objective == "bayes":
+            return EmpiricalBayes(samples=self.samples, estimator=self.estimator)
+        return EmpiricalPACBayes(
+            samples=self.samples, estimator=self.estimator, delta=self.delta, path_kl="mean"
+        )
+
+    def build_training(self, series: int) -> Training:
+        """Epochs enough for a few thousand gradient steps, unless they are given."""
+        steps = -(-series // min(self.batch_size, series))
+        return Training(
+            epochs=self.epochs or max(20, round(STEPS / steps)),
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            clip=self.clip,
+        )
+
+    def build_solver(self, batch: Batch) -> EulerMaruyama:
+        """Steps short against the fastest state, unless they are given."""
+        if self.substeps:
+            return EulerMaruyama(self.substeps)
+        identity = np.eye(batch.values.shape[-1])
+        scale = Scale.of(batch, identity)
+        speed = float(np.max(np.asarray(scale.rate / scale.state_sd)))
+        gaps = np.asarray(batch.steps)
+        interval = float(np.median(gaps[gaps > 0]))
+        return EulerMaruyama(int(np.clip(np.ceil(interval * speed / RESOLUTION), 1, 20)))
+
+
+class ForecastSettings(_Table):
+    """[forecast]: how many futures are drawn."""
+
+    draws: Count = 200
+    paths_per_weight: Count = 4
+
+
+class Settings(_Table):
+    """A settings file."""
+
+    data: DataSettings
+    physics: PhysicsSettings = PhysicsSettings()
+    model: ModelSettings = ModelSettings()
+    train: TrainSettings = TrainSettings()
+    forecast: ForecastSettings = ForecastSettings()
+
+    @model_validator(mode="after")
+    def _names(self):
+        repeated = set(self.data.hidden_states) & {*self.data.states, *self.data.inputs}
+        if repeated:
+            raise ValueError(f"{sorted(repeated)[0]!r} is measured, so it is not hidden")
+        return self
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Measured states, then hidden ones."""
+        return (*self.data.states, *self.data.hidden_states)
+
+    def build_model(self, folder: Path, *, trust: bool) -> HybridSDE:
+        """The declared model."""
+        return HybridSDE(
+            states=self.states,
+            physics=self.physics.build(folder, trust=trust),
+            gate=self.physics.gate,
+            inputs=tuple(self.data.inputs),
+            observed=tuple(self.data.states),
+            diffusion=self.model.diffusion,
+            noise=self.model.noise,
+            hidden=tuple(self.model.hidden) or None,
+            activation=self.model.activation,
+            weights=self.model.weights,
+            autonomous=self.model.autonomous,
+            prior_sd=self.model.prior_sd,
+            start=self.model.start,
+        )
+
+    def read_data(self, folder: Path) -> Trajectories:
+        """The recordings that the settings name; paths are taken from `folder`."""
+        names = [self.data.files] if isinstance(self.data.files, str) else self.data.files
+        return read_table(
+            [folder / name for name in names], self.data.columns, separator=self.data.separator
+        )
+
+
+def read_settings(path: Path) -> Settings:
+    """Settings from a TOML file; an `InputError` names the key that is wrong."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        names = [p.name for p in path.parent.glob("*.toml")] if path.parent.is_dir() else []
+        raise InputError(
+            f"There is no settings file {path}.{suggest(path.name, names)} `hybridsde init "
+            "FILE.csv` writes one."
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read: {error}.") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not TOML: {error}.") from None
+    return check_settings(content, str(path))
+
+
+def check_settings(content: dict, source: str) -> Settings:
+    """Settings from a dictionary."""
+    try:
+        return Settings.model_validate(content)
+    except ValidationError as error:
+        raise InputError(f"{source}: {_first(error)}") from None
+
+
+def _first(error: ValidationError) -> str:
+    """The first thing that is wrong, in one line."""
+    found = error.errors()[0]
+    places = [str(part) for part in found["loc"]]
+    if found["type"] == "extra_forbidden":
+        table, key = ".".join(places[:-1]), places[-1]
+        known = _keys(places[:-1])
+        where = f"[{table}] has" if table else "there is"
+        return (
+            f"{where} no key {key!r}.{suggest(key, known)} Known keys: {', '.join(sorted(known))}."
+        )
+    if found["type"] == "missing":
+        return f"[{'.'.join(places[:-1])}] needs the key {places[-1]!r}."
+    message = found["msg"].removeprefix("Value error, ")
+    table = [part for part in places if not part.startswith(("function-", "literal["))]
+    given = found.get("input")
+    shown = "" if isinstance(given, BaseModel | dict) or given is None else f" (found {given!r})"
+    return f"{'.'.join(table) or 'settings'}: {message}{shown}."
+
+
+def _keys(places: list[str]) -> list[str]:
+    """The keys of a table."""
+    model: type[BaseModel] = Settings
+    for place in places:
+        field = model.model_fields.get(place)
+        inner = field.annotation if field else None
+        if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+            return list(ParameterSettings.model_fields) if "parameters" in places else []
+        model = inner
+    return list(model.model_fields)
