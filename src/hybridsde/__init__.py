@@ -59,5 +59,6 @@ from hybridsde.run import Run as Run
 from hybridsde.run import fit as fit
 from hybridsde.simulate import AbstractSolver as AbstractSolver
 from hybridsde.simulate import EulerMaruyama as EulerMaruyama
+from hybridsde.simulate import TamedEuler as TamedEuler
 
 __version__ = "0.1.0"

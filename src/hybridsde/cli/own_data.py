@@ -13,6 +13,7 @@ from rich.console import Console
 
 from hybridsde._errors import InputError, InputNotice
 from hybridsde.cli.app import app
+from hybridsde.fit import FitDiverged
 
 Config = Annotated[Path, typer.Argument(help="Settings, as written by `hybridsde init`.")]
 RunFolder = Annotated[Path, typer.Argument(help="Folder that `hybridsde fit` wrote.")]
@@ -30,7 +31,7 @@ def _notices(console: Console) -> Iterator[None]:
     shown = warnings.showwarning
 
     def show(message, category, *rest, **named):
-        if issubclass(category, InputNotice | RuntimeWarning):
+        if issubclass(category, InputNotice | FitDiverged):
             console.print(f"[yellow]note:[/] {message}", soft_wrap=True, highlight=False)
         else:
             shown(message, category, *rest, **named)
@@ -88,7 +89,8 @@ def check(config: Config) -> None:
     console = Console()
     with _notices(console):
         project = Project.open(config)
-    console.print(*overview(project))
+    for part in overview(project):
+        console.print(part)
     console.print(f"All is well. Next: hybridsde fit {config} --out runs/{config.stem}")
 
 

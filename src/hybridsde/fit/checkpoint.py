@@ -28,7 +28,7 @@ def named_arrays(tree: PyTree) -> dict[str, np.ndarray]:
         if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
             leaf = jr.key_data(leaf)
         if isinstance(leaf, jax.Array | np.ndarray | np.generic):
-            found[jax.tree_util.keystr(path)] = np.asarray(leaf)
+            found[jax.tree_util.keystr(path)] = np.asarray(leaf, order="C")
     return found
 
 
@@ -81,9 +81,8 @@ class Checkpoint:
         if not now and time.monotonic() - self._last < self.every:
             return
         arrays = {f"state{name}": array for name, array in named_arrays(state).items()}
-        arrays |= {f"history/{name}": np.asarray(rows) for name, rows in history.items()}
-        tidy = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-        write_whole(self.path, save(tidy, {"fingerprint": self.fingerprint}))
+        arrays |= {f"history/{name}": np.asarray(rows, order="C") for name, rows in history.items()}
+        write_whole(self.path, save(arrays, {"fingerprint": self.fingerprint}))
         self._last = time.monotonic()
 
     def restore(self, state: FitState) -> tuple[FitState, dict[str, np.ndarray]] | None:

@@ -133,7 +133,9 @@ def mathml(expression: Expression) -> str:
         return f"<msup><mrow>{parts[0]}</mrow><mrow>{exponent}</mrow></msup>"
     if expression.function == "neg":
         return f"<mrow><mo>−</mo>{parts[0]}</mrow>"
-    sign = {"+": "<mo>+</mo>", "-": "<mo>−</mo>", "*": "<mo>⁢</mo>"}[expression.function]
+    sign = {"+": "<mo>+</mo>", "-": "<mo>−</mo>", "*": '<mspace width="0.22em"/>'}[
+        expression.function
+    ]
     return f"<mrow>{sign.join(parts)}</mrow>"
 
 

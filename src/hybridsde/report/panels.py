@@ -99,13 +99,16 @@ def training(history: pd.DataFrame) -> str:
     """Loss per epoch, and that on the validation data."""
     panel = Panel("training")
     with panel as axes:
-        axes.plot(history.index + 1, history["loss"], color=BLUE, lw=1.3, label="training")
+        curves = [history["loss"]]
+        axes.plot(history.index + 1, history["loss"], color=BLUE, lw=1.3, label="training loss")
         if "validation_loss" in history:
             checked = history["validation_loss"]
-            axes.plot(history.index + 1, checked, color=ORANGE, lw=1.3, label="validation")
+            axes.plot(history.index + 1, checked, color=ORANGE, lw=1.3, label="validation −ln p")
+            curves.append(checked)
             best = int(checked.idxmin())
             axes.plot(best + 1, checked[best], "o", color=ORANGE, ms=4, label="kept")
-        low, high = np.nanquantile(history["loss"], [0, 0.98])
+        shown = np.concatenate([rows.iloc[len(rows) // 20 :] for rows in curves])
+        low, high = np.nanquantile(shown, [0, 0.98])
         axes.set_ylim(low - 0.08 * (high - low) - 1e-9, high + 0.1 * (high - low) + 1e-9)
         axes.set(xlabel="epoch", ylabel="loss per trajectory", title="Training")
         axes.legend()
@@ -174,7 +177,7 @@ def shares(time: np.ndarray, aleatoric: np.ndarray, epistemic: np.ndarray, label
         )
         axes.set(xlabel=label, ylabel="share of variance, %", ylim=(0, 100))
         axes.set_title("Where the uncertainty comes from")
-        axes.legend(loc="lower right")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22))
     return panel.svg
 
 

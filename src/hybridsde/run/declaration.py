@@ -62,7 +62,7 @@ def _plain(value: Any, name: str) -> Any:
         return {key: _plain(inner, name) for key, inner in value.items()}
     if isinstance(value, str | bool | int | float | None):
         return value
-    if isinstance(value, tuple | list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, tuple | list) and all(isinstance(one, str | int) for one in value):
         return list(value)
     try:
         return np.asarray(value, float).tolist()

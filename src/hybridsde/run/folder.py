@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -23,7 +22,7 @@ from hybridsde.data import Batch, Trajectories
 from hybridsde.fit.checkpoint import fill, named_arrays, read_arrays
 from hybridsde.model import BayesianSDE, HybridSDE
 from hybridsde.run.declaration import PHYSICS_FILE, declare, physics_source, rebuild
-from hybridsde.simulate import EulerMaruyama
+from hybridsde.simulate import AbstractSolver, EulerMaruyama, TamedEuler
 
 FORMAT = 1
 RUN, WEIGHTS, HISTORY, CHECKPOINT = "run.json", "weights.safetensors", "history.csv", "checkpoint"
@@ -61,8 +60,7 @@ def save_run(
     source = physics_source(declared)
     if source and source.resolve() != (folder / PHYSICS_FILE).resolve():
         shutil.copyfile(source, folder / PHYSICS_FILE)
-    arrays = {name: np.ascontiguousarray(a) for name, a in named_arrays(model).items()}
-    weights = save(arrays)
+    weights = save(named_arrays(model))
     write_whole(folder / WEIGHTS, weights)
     write_whole(folder / HISTORY, history.to_csv())
     content = {
@@ -131,13 +129,22 @@ def _untrained(declared: HybridSDE) -> BayesianSDE:
     return eqx.filter_eval_shape(lambda key: declared.init(batch, key=key), jr.key(0))
 
 
-def solver_facts(solver: Any) -> dict[str, Any]:
+SOLVERS: dict[str, type[AbstractSolver]] = {
+    solver.__name__: solver for solver in (EulerMaruyama, TamedEuler)
+}
+
+
+def solver_facts(solver: AbstractSolver) -> dict[str, Any]:
     """A solver as plain data."""
-    if not isinstance(solver, EulerMaruyama):
+    if type(solver).__name__ not in SOLVERS:
         raise InputError(f"A run with the solver {type(solver).__name__} cannot be saved.")
-    return {"name": "EulerMaruyama", "substeps": solver.substeps}
+    return {"name": type(solver).__name__, "substeps": solver.substeps}
 
 
-def device_name() -> str:
-    """What the numbers were computed on."""
-    return jax.devices()[0].device_kind
+def rebuild_solver(facts: Mapping[str, Any]) -> AbstractSolver:
+    """The inverse of `solver_facts`."""
+    if facts["name"] not in SOLVERS:
+        raise InputError(
+            f"The run uses the solver {facts['name']!r}, which this version does not know."
+        )
+    return SOLVERS[facts["name"]](substeps=facts["substeps"])

@@ -18,7 +18,7 @@ from hybridsde.run.division import Division, read_division
 from hybridsde.run.folder import CHECKPOINT, RUN
 from hybridsde.run.run import Run, fit
 from hybridsde.run.settings import Settings, read_settings
-from hybridsde.simulate import EulerMaruyama
+from hybridsde.simulate import TamedEuler
 
 DATA, SETTINGS = "data.csv", "settings.toml"
 
@@ -50,7 +50,7 @@ class Project:
         return self.division.train.pieces(self.settings.train.piece)
 
     @cached_property
-    def solver(self) -> EulerMaruyama:
+    def solver(self) -> TamedEuler:
         """The scheme, with steps as short as the data ask for."""
         return self.settings.train.build_solver(Batch.of(self.pieces))
 

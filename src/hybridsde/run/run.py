@@ -23,6 +23,7 @@ from hybridsde.run.folder import (
     RUN,
     fingerprint,
     load_run,
+    rebuild_solver,
     save_run,
     series_prints,
     solver_facts,
@@ -56,7 +57,7 @@ class Run:
         return cls(
             declared,
             model,
-            EulerMaruyama(facts["solver"]["substeps"]),
+            rebuild_solver(facts["solver"]),
             history,
             facts["diverged"],
             facts["seed"],

@@ -16,7 +16,7 @@ from hybridsde.model import HybridSDE, Scale
 from hybridsde.objective import AbstractObjective, EmpiricalBayes, EmpiricalPACBayes
 from hybridsde.physics import AbstractPhysics, NoPhysics, equations
 from hybridsde.run.trusted import python_physics
-from hybridsde.simulate import EulerMaruyama
+from hybridsde.simulate import TamedEuler
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -159,16 +159,16 @@ class TrainSettings(_Table):
             clip=self.clip,
         )
 
-    def build_solver(self, batch: Batch) -> EulerMaruyama:
+    def build_solver(self, batch: Batch) -> TamedEuler:
         """Steps short against the fastest state, unless they are given."""
         if self.substeps:
-            return EulerMaruyama(self.substeps)
+            return TamedEuler(self.substeps)
         identity = np.eye(batch.values.shape[-1])
         scale = Scale.of(batch, identity)
         speed = float(np.max(np.asarray(scale.rate / scale.state_sd)))
         gaps = np.asarray(batch.steps)
         interval = float(np.median(gaps[gaps > 0]))
-        return EulerMaruyama(int(np.clip(np.ceil(interval * speed / RESOLUTION), 1, 20)))
+        return TamedEuler(int(np.clip(np.ceil(interval * speed / RESOLUTION), 1, 20)))
 
 
 class ForecastSettings(_Table):

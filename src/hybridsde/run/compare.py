@@ -1,0 +1,134 @@
+"""The same recordings with and without physics, with and without the PAC term."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pandas as pd
+
+from hybridsde._devices import over_seeds
+from hybridsde._errors import InputError
+from hybridsde._types import Keys, PyTree
+from hybridsde.data import Batch
+from hybridsde.fit import Callback, Fitted, train_many
+from hybridsde.forecast import SCORES, evaluate
+from hybridsde.model import BayesianSDE
+from hybridsde.run.project import Project
+from hybridsde.run.settings import PhysicsSettings
+from hybridsde.simulate import AbstractSolver
+
+Watch = Callable[[str], tuple[Callback, ...]]
+"""Given the name of a variant, callbacks that follow its fits."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One row of a comparison."""
+
+    method: str
+    objective: str
+    project: Project
+
+    @property
+    def name(self) -> str:
+        """How it is called in tables."""
+        return f"{self.method}, {self.objective}"
+
+
+def variants(project: Project) -> list[Variant]:
+    """Black box, physics alone and hybrid; the PAC term makes no difference without weights."""
+    settings = project.settings
+    black = settings.model_copy(update={"physics": PhysicsSettings()})
+    alone = settings.model_copy(update={"model": settings.model.model_copy(update={"hidden": []})})
+    chosen = [("black box", black, "bayes"), ("black box", black, "pac-bayes")]
+    if settings.physics != PhysicsSettings():
+        chosen += [("physics alone", alone, "bayes")]
+        chosen += [("hybrid", settings, "bayes"), ("hybrid", settings, "pac-bayes")]
+    rows = []
+    for method, wanted, objective in chosen:
+        train = wanted.train.model_copy(update={"objective": objective})
+        wanted = wanted.model_copy(update={"train": train})
+        model = wanted.build_model(project.source.parent, trust=True)
+        rows.append(Variant(method, objective, replace(project, settings=wanted, model=model)))
+    return rows
+
+
+def compare(project: Project, seeds: int, watch: Watch | None = None) -> pd.DataFrame:
+    """Scores on the held-out recordings, one row per variant and seed; all share the split."""
+    if project.division.test is None:
+        raise InputError("A comparison needs held-out recordings: set data.test above 0.")
+    parts = []
+    for variant in variants(project):
+        fitted = fit_seeds(variant.project, seeds, watch(variant.name) if watch else ())
+        scores = score_seeds(variant.project, fitted, seeds)
+        parts.append(scores.assign(method=variant.method, objective=variant.objective))
+    return pd.concat(parts, ignore_index=True)
+
+
+def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()) -> Fitted:
+    """The same fit from several seeds, as one program; each equals `Project.fit` of its seed."""
+    keys = jax.vmap(lambda seed: jr.split(jr.key(seed)))(_seeds(project, seeds))
+    batch = Batch.of(project.pieces)
+    models = eqx.filter_vmap(lambda key: project.model.init(batch, key=key))(keys[:, 0])
+    validation = project.validation
+    return train_many(
+        models,
+        _repeat(batch, seeds),
+        project.objective,
+        solver=project.solver,
+        training=project.training,
+        validation=None if validation is None else _repeat(Batch.of(validation), seeds),
+        callbacks=callbacks,
+        keys=keys[:, 1],
+    )
+
+
+def score_seeds(project: Project, fitted: Fitted, seeds: int) -> pd.DataFrame:
+    """Every score on the held-out recordings, one row per seed."""
+    assert project.division.test is not None
+    batch = Batch.of(project.division.test)
+    keys = jax.vmap(jr.key)(_seeds(project, seeds) + 1)
+    draws = project.settings.forecast.draws
+    table = _evaluate(fitted.model, project.solver, _repeat(batch, seeds), draws, keys)
+    frame = pd.DataFrame({name: np.asarray(table[name][:, -1]) for name in SCORES})
+    return frame.assign(seed=np.asarray(_seeds(project, seeds)), diverged=fitted.diverged)
+
+
+def summarise(scores: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard error over seeds, one row per method and objective."""
+    groups = scores.groupby(["method", "objective"], sort=False)
+    rows: list[dict[str, Any]] = []
+    for (method, objective), group in groups:
+        row = {"method": method, "objective": objective, "seeds": len(group)}
+        for name in ("rmse", "nll", "crps", "coverage90"):
+            row[name] = group[name].mean()
+            row[f"{name}_se"] = group[name].std(ddof=1) / np.sqrt(len(group))
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+@eqx.filter_jit
+def _evaluate(
+    models: BayesianSDE, solver: AbstractSolver, batch: Batch, draws: int, keys: Keys
+) -> dict[str, Any]:
+    return over_seeds(
+        lambda model, batch, key: evaluate(model, solver, batch, draws, key=key),
+        models,
+        batch,
+        keys,
+        one_by_one=True,
+    )
+
+
+def _seeds(project: Project, count: int):
+    return project.settings.train.seed + jnp.arange(count)
+
+
+def _repeat(tree: PyTree, count: int) -> PyTree:
+    """The same arrays for every seed."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), tree)
