@@ -21,8 +21,9 @@ import numpy as np  # noqa: E402
 
 from hybridsde.experiments import lorenz  # noqa: E402
 from hybridsde.experiments.preset import METHODS  # noqa: E402
-from hybridsde.experiments.row import DRAWS, prepare, repetition_keys, score_many  # noqa: E402
+from hybridsde.experiments.row import DRAWS, prepare, repetition_keys  # noqa: E402
 from hybridsde.fit import train_many  # noqa: E402
+from hybridsde.forecast import score_many  # noqa: E402
 
 
 def measure(repetitions: int) -> dict:

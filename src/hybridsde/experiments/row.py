@@ -13,7 +13,7 @@ from hybridsde.data import Batch
 from hybridsde.experiments.preset import Preset
 from hybridsde.experiments.system import Protocol, System, recording
 from hybridsde.fit import Callback, Fitted, train_many
-from hybridsde.forecast import evaluate, score_paths
+from hybridsde.forecast import score_many, score_paths
 from hybridsde.model import BayesianSDE, Gate, HybridSDE
 from hybridsde.model.drift import make_gate
 from hybridsde.simulate import AbstractSolver, EulerMaruyama, simulate
@@ -47,21 +47,6 @@ def prepare(
         return train, test, held
 
     return over_seeds(one, keys)
-
-
-@eqx.filter_jit
-def score_many(
-    models: BayesianSDE, solver: AbstractSolver, test: Batch, draws: int, keys: Keys
-) -> dict[str, Float[Array, "seed column"]]:
-    """Scores of every repetition on its own test sequences, one after the other.
-
-    A repetition fills a device by itself; all at once would only fill its memory.
-    """
-
-    def one(model: BayesianSDE, batch: Batch, key: PRNGKeyArray) -> dict[str, Float[Array, " _"]]:
-        return evaluate(model, solver, batch, draws, key=key)
-
-    return over_seeds(one, models, test, keys, one_by_one=True)
 
 
 @eqx.filter_jit

@@ -11,7 +11,7 @@ import pandas as pd
 
 from hybridsde.experiments.lorenz import KNOWN, PROTOCOLS, SYSTEM
 from hybridsde.experiments.preset import Preset
-from hybridsde.experiments.row import DRAWS, prepare, score_many
+from hybridsde.experiments.row import DRAWS, prepare
 from hybridsde.fit import Callback, train_many
 
 SIZES = (2, 5, 10, 20, 40)

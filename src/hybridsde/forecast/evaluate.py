@@ -4,9 +4,10 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 
-from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde._devices import over_seeds
+from hybridsde._types import Array, Float, Keys, PRNGKeyArray
 from hybridsde.data import Batch
-from hybridsde.forecast.scores import score
+from hybridsde.forecast.scores import gaussian_nll, mixture_nll, score
 from hybridsde.model import BayesianSDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver, simulate
 
@@ -32,11 +33,28 @@ def score_paths(
     key: PRNGKeyArray,
 ) -> dict[str, Float[Array, " column"]]:
     """Every score of sampled paths, their first time left out, which is given."""
-    later = states[:, :, 1:]
-    return score(
-        observation.mean(later),
-        observation.sample(later, key=key),
-        jnp.broadcast_to(observation.sd.value, (len(observation.names),)),
-        batch.values[:, 1:],
-        batch.observed[:, 1:],
-    )
+    later, values = states[:, :, 1:], batch.values[:, 1:]
+    means, draws = observation.mean(later), observation.sample(later, key=key)
+    sd = jnp.broadcast_to(observation.sd.value, (len(observation.names),))
+    slope = observation.log_slope(values)
+    densities = {
+        "nll": mixture_nll(means, sd, values) + slope,
+        "nll_gaussian": gaussian_nll(means, sd, values) + slope,
+    }
+    raw = observation.raw
+    return score(raw(means), raw(draws), raw(values), densities, batch.observed[:, 1:])
+
+
+@eqx.filter_jit
+def score_many(
+    models: BayesianSDE, solver: AbstractSolver, test: Batch, draws: int, keys: Keys
+) -> dict[str, Float[Array, "seed column"]]:
+    """Scores of every repetition on its own test sequences, one after the other.
+
+    A repetition fills a device by itself; all at once would only fill its memory.
+    """
+
+    def one(model: BayesianSDE, batch: Batch, key: PRNGKeyArray) -> dict[str, Float[Array, " _"]]:
+        return evaluate(model, solver, batch, draws, key=key)
+
+    return over_seeds(one, models, test, keys, one_by_one=True)

@@ -64,20 +64,19 @@ def interval(
 def score(
     means: Float[Array, "sample series time obs"],
     draws: Float[Array, "sample series time obs"],
-    sd: Float[Array, "*#obs"],
     values: Float[Array, "series time obs"],
+    densities: dict[str, Float[Array, "series time obs"]],
     observed: Bool[Array, "series time obs"],
 ) -> dict[str, Float[Array, " column"]]:
     """Every score: one number per observation, then one over all of them.
 
     `means` are sampled states as seen through the observation map, `draws` the same with
-    observation noise, `sd` that noise.
+    observation noise; `densities` are scores that were computed value by value already.
     """
     low, high = interval(draws)
     pointwise = {
+        **densities,
         "mse": (means.mean(0) - values) ** 2,
-        "nll": mixture_nll(means, sd, values),
-        "nll_gaussian": gaussian_nll(means, sd, values),
         "crps": crps(draws, values),
         "coverage90": ((low <= values) & (values <= high)).astype(values.dtype),
         "width90": high - low,

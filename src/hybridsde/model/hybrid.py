@@ -1,11 +1,13 @@
 """`HybridSDE`: what the user declares about a system before any data are seen."""
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import jax.numpy as jnp
 import numpy as np
 
+from hybridsde._errors import InputNotice
 from hybridsde._parameters import AbstractParameter, Fixed, Free, Positive, Relative
 from hybridsde._types import Array, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
@@ -31,7 +33,7 @@ from hybridsde.model.scaling import Scale, rough_diffusion
 from hybridsde.model.sde import BayesianSDE
 from hybridsde.model.start import AbstractStart, FirstObservation, UncertainStart
 from hybridsde.model.weights import WEIGHTS
-from hybridsde.physics import AbstractPhysics, NoPhysics
+from hybridsde.physics import AbstractPhysics, NoPhysics, PositivePhysics
 
 LEARN = "learn"
 SMALLEST = 1e-2
@@ -46,6 +48,9 @@ class HybridSDE:
     - `physics`: the equations that are known; see `known_drift`. Nothing by default.
     - `gate`: γ, the share of each known equation that is used: 1 by default, a number, one per
       state, numbers by name, or "learn".
+    - `positive`: states that cannot be zero or less, such as populations. They are modelled by
+      their logarithm; equations, data, forecasts and scores stay in raw units, `diffusion` and
+      `noise` are relative.
     - `inputs`: names of the exogenous inputs u(t).
     - `observed`: which states are measured, or linear combinations of them by name. All by
       default.
@@ -83,6 +88,7 @@ class HybridSDE:
     prior_sd: float = 1.0
     last_layer: float = 0.1
     start: AbstractStart | str = "first"
+    positive: Sequence[str] = ()
 
     def __post_init__(self):
         check_names(self.states, "states")
@@ -104,6 +110,13 @@ class HybridSDE:
             raise ValueError(f"`hidden` must list widths, such as (100, 100), not {self.hidden!r}.")
         for width in self.hidden or ():
             check_whole(width, "hidden")
+        for name in self.positive:
+            if name not in states:
+                raise ValueError(
+                    f"`positive` names {name!r}, but the states are {', '.join(states)}."
+                )
+        if self.positive and isinstance(self.observed, Mapping):
+            raise ValueError("`positive` states must be measured directly, not in combinations.")
         # Building the pieces checks them, so that a mistake is told here and not during a fit.
         self._known()
         names, _ = observation_matrix(self.observed, states)
@@ -143,6 +156,32 @@ class HybridSDE:
                 "`observed`."
             )
 
+    def encode(self, data: Trajectories) -> Trajectories:
+        """Recordings as the model sees them: logarithms of positive states.
+
+        Values of zero or less count as missing there, which is said.
+        """
+        if not self.positive:
+            return data
+        logarithms = np.array([name in self.positive for name in data.states])
+        wrong = data.observed & logarithms & (data.values <= 0)
+        if wrong.any():
+            column = int(np.argwhere(wrong)[0, 2])
+            warnings.warn(
+                f"{wrong.sum()} values of positive states are not above zero, the first of "
+                f"{data.states[column]!r}; they count as missing.",
+                InputNotice,
+                stacklevel=2,
+            )
+        usable = data.observed & ~wrong
+        logs = np.log(np.where(usable & logarithms, data.values, 1.0))
+        return replace(data, values=np.where(logarithms, logs, data.values), observed=usable)
+
+    def raw_states(self, h: np.ndarray) -> np.ndarray:
+        """States in the units of the data."""
+        logarithms = np.array([name in self.positive for name in self.states])
+        return np.where(logarithms, np.exp(h), h) if self.positive else h
+
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> BayesianSDE:
         """The untrained model, its scales measured on `batch`. Can be mapped over repetitions."""
         states = tuple(self.states)
@@ -153,13 +192,14 @@ class HybridSDE:
         return BayesianSDE(
             network=self._network(key=key),
             weights=WEIGHTS[self.weights],
-            known=self._known(),
+            known=self._known(batch),
             diffusion=self._measured_diffusion(batch, lift),
             observation=GaussianObservation(
                 Fixed(jnp.asarray(matrix)),
                 self._noise(batch),
                 names,
                 has_orthonormal_rows(matrix),
+                tuple(name for name in names if name in self.positive),
             ),
             start=self._start(),
             scale=Fixed(measured if self.standardise else raw),
@@ -179,10 +219,23 @@ class HybridSDE:
             key=key,
         )
 
-    def _known(self) -> KnownDrift:
+    def _known(self, batch: Batch | None = None) -> KnownDrift:
         states, inputs = tuple(self.states), tuple(self.inputs)
         known = self.physics.known(states, inputs)
-        return KnownDrift(self.physics, make_gate(self.gate, states, known), states, inputs)
+        physics = self.physics
+        if self.positive:
+            highest = jnp.zeros(len(self.positive)) if batch is None else self._highest(batch)
+            physics = PositivePhysics(physics, tuple(self.positive), Fixed(highest))
+        return KnownDrift(physics, make_gate(self.gate, states, known), states, inputs)
+
+    def _highest(self, batch: Batch) -> Array:
+        """The largest recorded logarithm of each positive state; zero where it is not measured."""
+        names, _ = observation_matrix(self.observed, tuple(self.states))
+        largest = jnp.max(batch.values, (0, 1), where=batch.observed, initial=-jnp.inf)
+        found = [largest[names.index(n)] if n in names else 0.0 for n in self.positive]
+        return jnp.stack(
+            [jnp.where(jnp.isfinite(one), one, 0.0) for one in map(jnp.asarray, found)]
+        )
 
     def _measured_diffusion(self, batch: Batch, lift: Array) -> AbstractDiffusion:
         """G as declared, or a guess, to be kept or to begin with."""

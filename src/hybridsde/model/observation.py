@@ -24,6 +24,19 @@ class GaussianObservation(eqx.Module):
     names: tuple[str, ...] = eqx.field(static=True)
     orthonormal: bool = eqx.field(static=True)
     """Whether the rows of C are orthonormal, as they are when states are measured directly."""
+    positive: tuple[str, ...] = eqx.field(static=True, default=())
+    """Observations that are modelled by their logarithm."""
+
+    def raw(self, y: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
+        """Observations in the units of the data: eʸ where y is a logarithm."""
+        return jnp.where(self._logarithms(), jnp.exp(y), y) if self.positive else y
+
+    def log_slope(self, y: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
+        """Ln |d raw/dy|, which carries densities of y over to densities of raw values."""
+        return jnp.where(self._logarithms(), y, 0.0) if self.positive else jnp.zeros_like(y)
+
+    def _logarithms(self) -> np.ndarray:
+        return np.array([name in self.positive for name in self.names])
 
     def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
         """C h."""

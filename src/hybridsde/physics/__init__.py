@@ -6,3 +6,4 @@ from hybridsde.physics.equations import EquationPhysics as EquationPhysics
 from hybridsde.physics.equations import equations as equations
 from hybridsde.physics.function import FunctionPhysics as FunctionPhysics
 from hybridsde.physics.function import known_drift as known_drift
+from hybridsde.physics.positive import PositivePhysics as PositivePhysics

@@ -133,12 +133,10 @@ def mathml(expression: Expression) -> str:
         return f"<msup><mrow>{parts[0]}</mrow><mrow>{exponent}</mrow></msup>"
     if expression.function == "neg":
         return f"<mrow><mo>−</mo>{parts[0]}</mrow>"
-    sign = {"+": "<mo>+</mo>", "-": "<mo>−</mo>", "*": '<mspace width="0.22em"/>'}[
-        expression.function
-    ]
-    return f"<mrow>{sign.join(parts)}</mrow>"
+    return f"<mrow>{SIGNS[expression.function].join(parts)}</mrow>"
 
 
+SIGNS = {"+": "<mo>+</mo>", "-": "<mo>−</mo>", "*": '<mspace width="0.22em"/>'}
 GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "epsilon": "ε", "zeta": "ζ",
     "eta": "η", "theta": "θ", "kappa": "κ", "lambda": "λ", "mu": "μ", "nu": "ν", "xi": "ξ",

@@ -11,16 +11,13 @@ import jax.random as jr
 import numpy as np
 import pandas as pd
 
-from hybridsde._devices import over_seeds
 from hybridsde._errors import InputError
-from hybridsde._types import Keys, PyTree
+from hybridsde._types import PyTree
 from hybridsde.data import Batch
 from hybridsde.fit import Callback, Fitted, train_many
-from hybridsde.forecast import SCORES, evaluate
-from hybridsde.model import BayesianSDE
+from hybridsde.forecast import SCORES, score_many
 from hybridsde.run.project import Project
 from hybridsde.run.settings import PhysicsSettings
-from hybridsde.simulate import AbstractSolver
 
 Watch = Callable[[str], tuple[Callback, ...]]
 """Given the name of a variant, callbacks that follow its fits."""
@@ -60,7 +57,7 @@ def variants(project: Project) -> list[Variant]:
 
 def compare(project: Project, seeds: int, watch: Watch | None = None) -> pd.DataFrame:
     """Scores on the held-out recordings, one row per variant and seed; all share the split."""
-    if project.division.test is None:
+    if project.test is None:
         raise InputError("A comparison needs held-out recordings: set data.test above 0.")
     parts = []
     for variant in variants(project):
@@ -73,7 +70,7 @@ def compare(project: Project, seeds: int, watch: Watch | None = None) -> pd.Data
 def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()) -> Fitted:
     """The same fit from several seeds, as one program; each equals `Project.fit` of its seed."""
     keys = jax.vmap(lambda seed: jr.split(jr.key(seed)))(_seeds(project, seeds))
-    batch = Batch.of(project.pieces)
+    batch = Batch.of(project.model.encode(project.pieces))
     models = eqx.filter_vmap(lambda key: project.model.init(batch, key=key))(keys[:, 0])
     validation = project.validation
     return train_many(
@@ -82,7 +79,9 @@ def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()
         project.objective,
         solver=project.solver,
         training=project.training,
-        validation=None if validation is None else _repeat(Batch.of(validation), seeds),
+        validation=None
+        if validation is None
+        else _repeat(Batch.of(project.model.encode(validation)), seeds),
         callbacks=callbacks,
         keys=keys[:, 1],
     )
@@ -90,11 +89,11 @@ def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()
 
 def score_seeds(project: Project, fitted: Fitted, seeds: int) -> pd.DataFrame:
     """Every score on the held-out recordings, one row per seed."""
-    assert project.division.test is not None
-    batch = Batch.of(project.division.test)
+    assert project.test is not None
+    batch = Batch.of(project.model.encode(project.test))
     keys = jax.vmap(jr.key)(_seeds(project, seeds) + 1)
     draws = project.settings.forecast.draws
-    table = _evaluate(fitted.model, project.solver, _repeat(batch, seeds), draws, keys)
+    table = score_many(fitted.model, project.solver, _repeat(batch, seeds), draws, keys)
     frame = pd.DataFrame({name: np.asarray(table[name][:, -1]) for name in SCORES})
     return frame.assign(seed=np.asarray(_seeds(project, seeds)), diverged=fitted.diverged)
 
@@ -110,19 +109,6 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
             row[f"{name}_se"] = group[name].std(ddof=1) / np.sqrt(len(group))
         rows.append(row)
     return pd.DataFrame(rows)
-
-
-@eqx.filter_jit
-def _evaluate(
-    models: BayesianSDE, solver: AbstractSolver, batch: Batch, draws: int, keys: Keys
-) -> dict[str, Any]:
-    return over_seeds(
-        lambda model, batch, key: evaluate(model, solver, batch, draws, key=key),
-        models,
-        batch,
-        keys,
-        one_by_one=True,
-    )
 
 
 def _seeds(project: Project, count: int):

@@ -52,7 +52,7 @@ class Project:
     @cached_property
     def solver(self) -> TamedEuler:
         """The scheme, with steps as short as the data ask for."""
-        return self.settings.train.build_solver(Batch.of(self.pieces))
+        return self.settings.train.build_solver(Batch.of(self.model.encode(self.pieces)))
 
     @cached_property
     def training(self) -> Training:
@@ -69,6 +69,12 @@ class Project:
         """The recordings that choose the epoch, cut like those for training."""
         kept = self.division.validation
         return None if kept is None else kept.pieces(self.settings.train.piece)
+
+    @cached_property
+    def test(self) -> Trajectories | None:
+        """The held-out recordings, cut into pieces of the horizon that is asked for."""
+        kept = self.division.test
+        return None if kept is None else self.settings.forecast.cut(kept)
 
     def fit(self, checkpoint: Path | None = None, callbacks: Iterable[Callback] = ()) -> Run:
         """Train, or go on where a checkpoint stands."""
@@ -94,9 +100,8 @@ class Project:
         write_whole(out / SETTINGS, self.source.read_bytes())
         write_whole(out / DATA, self.division.to_frame().to_csv(index=False))
         run = self.fit(out / CHECKPOINT, callbacks)
-        test = self.division.test
-        if test is not None:
-            scores = run.score(test, draws=self.settings.forecast.draws)
+        if self.test is not None:
+            scores = run.score(self.test, draws=self.settings.forecast.draws)
             run = replace(run, facts={**run.facts, "test_scores": plain_scores(scores)})
         run.save(out)
         (out / CHECKPOINT).unlink(missing_ok=True)

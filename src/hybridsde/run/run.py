@@ -103,6 +103,7 @@ class Run:
                 f"{paths_per_weight}."
             )
         clock = _clock(start, times, elapsed)
+        start = self.declared.encode(start)
         if inputs is not None:
             inputs = np.asarray(inputs, float)
             wanted = (*clock.shape, len(self.declared.inputs))
@@ -120,7 +121,8 @@ class Run:
             key=path_key,
         )[:, :, 1:]
         observation = self.model.observation
-        seen = np.asarray(observation.sample(jnp.asarray(states), key=noise_key))
+        seen = np.asarray(observation.raw(observation.sample(jnp.asarray(states), key=noise_key)))
+        states = self.declared.raw_states(states)
         where = (clock, start.times[:, 0], start.ids)
         return Forecast(
             label(states, *where, tuple(self.declared.states), "state"),
@@ -134,7 +136,7 @@ class Run:
         """Scores of forecasts from the first time of every series, per observation and overall."""
         self.declared.check(data)
         check_whole(draws, "draws", least=2)
-        batch = Batch.of(data)
+        batch = Batch.of(self.declared.encode(data))
         table = evaluate(self.model, self.solver, batch, draws, key=self._key(seed))
         rows = [*self.model.observation.names, "overall"]
         return pd.DataFrame({name: np.asarray(table[name]) for name in SCORES}, rows)
@@ -167,7 +169,7 @@ def fit(
         model.check(validation)
     solver = solver or EulerMaruyama()
     init_key, train_key = jr.split(jr.key(seed))
-    batch = Batch.of(data)
+    batch = Batch.of(model.encode(data))
     untrained = model.init(batch, key=init_key)
     check_starts(untrained, batch, data.ids)
     objective, training = objective or EmpiricalPACBayes(), training or Training()
@@ -184,7 +186,7 @@ def fit(
         objective,
         solver=solver,
         training=training,
-        validation=None if validation is None else Batch.of(validation),
+        validation=None if validation is None else Batch.of(model.encode(validation)),
         callbacks=callbacks,
         checkpoint=keeper,
         key=train_key,

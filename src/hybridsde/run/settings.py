@@ -47,6 +47,8 @@ class DataSettings(_Table):
     separator: str = ","
     hidden_states: list[str] = []
     """States that exist but are never measured."""
+    positive: list[str] = []
+    """States that cannot be zero or less, such as populations; modelled by their logarithm."""
     test: Share = 0.2
     """The share of trajectories that is kept for scores."""
     validation: Share = 0.15
@@ -176,6 +178,12 @@ class ForecastSettings(_Table):
 
     draws: Count = 200
     paths_per_weight: Count = 4
+    horizon: Annotated[int, Field(ge=1)] | None = None
+    """How many rows ahead are scored, from every such row on; whole trajectories by default."""
+
+    def cut(self, held_out: Trajectories) -> Trajectories:
+        """Held-out recordings as they are forecast: each from its first row."""
+        return held_out if self.horizon is None else held_out.pieces(self.horizon + 1)
 
 
 class Settings(_Table):
@@ -215,6 +223,7 @@ class Settings(_Table):
             autonomous=self.model.autonomous,
             prior_sd=self.model.prior_sd,
             start=self.model.start,
+            positive=tuple(self.data.positive),
         )
 
     def read_data(self, folder: Path) -> Trajectories:

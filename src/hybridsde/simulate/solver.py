@@ -70,8 +70,8 @@ class TamedEuler(AbstractSolver):
     """Euler–Maruyama with bounded steps: h ← h + x/√(1 + (x/5s)²) + G ΔW, x = (f + γ∘r) Δt.
 
     s is the spread of each state in the training data. Where the drift grows faster than linearly,
-    as x·y does, plain Euler paths can explode in finite time although those of the SDE do not; tamed
-    ones cannot (Hutzenthaler, Jentzen and Kloeden 2012). A step of a tenth of s is changed by a
+    as x·y does, plain Euler paths can explode although those of the SDE do not; tamed ones cannot
+    (Hutzenthaler, Jentzen and Kloeden 2012). A step of a tenth of s is changed by a
     five-thousandth of itself. Strong order ½, Itô; the path KL is that of the plain scheme.
     """
 
