@@ -56,9 +56,10 @@ from hybridsde.physics import NoPhysics as NoPhysics
 from hybridsde.physics import equations as equations
 from hybridsde.physics import known_drift as known_drift
 from hybridsde.run import Run as Run
+from hybridsde.run import calibrate as calibrate
 from hybridsde.run import fit as fit
 from hybridsde.simulate import AbstractSolver as AbstractSolver
 from hybridsde.simulate import EulerMaruyama as EulerMaruyama
-from hybridsde.simulate import TamedEuler as TamedEuler
+from hybridsde.simulate import Heun as Heun
 
 __version__ = "0.1.0"

@@ -233,3 +233,46 @@ def report(run: RunFolder, trust: Trust = False) -> None:
     with _notices(console), console.status("Forecasting the held-out trajectories …"):
         path = write_page(run, trust=trust)
     console.print(f"Wrote {path}. Open it in a browser.", soft_wrap=True)
+
+
+@app.command()
+def compare(
+    config: Config,
+    out: Annotated[Path, typer.Option(help="Folder for the table and the figure.")],
+    seeds: Annotated[int, typer.Option(min=1, help="Fits of every variant.")] = 5,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Black box, physics alone and hybrid, with and without PAC-Bayes, on the same split.
+
+    Writes scores.csv (one row per fit), comparison.csv, comparison.md and comparison.png/svg.
+    """
+    from hybridsde._files import write_whole
+    from hybridsde.report.comparison import comparison_figure, comparison_markdown
+    from hybridsde.report.paper_figures import save
+    from hybridsde.report.terminal import fit_progress, frame_table
+    from hybridsde.run.compare import compare as run_all
+    from hybridsde.run.compare import summarise, variants
+    from hybridsde.run.project import Project
+
+    console = Console(stderr=as_json, quiet=quiet)
+    if out.exists() and any(out.iterdir()):
+        raise InputError(f"{out} exists and is not empty. Choose another folder.")
+    with _notices(console):
+        project = Project.open(config)
+        epochs = len(variants(project)) * project.training.epochs
+        with fit_progress(console, epochs) as watch:
+            scores = run_all(project, seeds, watch)
+    table = summarise(scores)
+    out.mkdir(parents=True, exist_ok=True)
+    write_whole(out / "scores.csv", scores.to_csv(index=False))
+    write_whole(out / "comparison.csv", table.to_csv(index=False))
+    write_whole(out / "comparison.md", comparison_markdown(table))
+    save(comparison_figure(scores), out, "comparison")
+    if as_json:
+        typer.echo(table.to_json(orient="records", indent=1))
+        return
+    shown = table.assign(variant=table["method"] + ", " + table["objective"]).set_index("variant")
+    columns = ["rmse", "nll", "crps", "crps_se", "coverage90"]
+    console.print(frame_table(shown[columns], f"Held-out trajectories, {seeds} seeds"))
+    console.print(f"Wrote comparison.md, comparison.png and scores.csv to {out}.", soft_wrap=True)

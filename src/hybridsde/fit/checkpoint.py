@@ -76,8 +76,10 @@ class Checkpoint:
     every: float = SECONDS
     _last: float = field(default_factory=time.monotonic)
 
-    def keep(self, state: FitState, history: dict[str, np.ndarray], *, now: bool = False) -> None:
-        """Write the state after an epoch, unless the last one is recent."""
+    def keep(
+        self, state: FitState, history: dict[str, list[np.ndarray]], *, now: bool = False
+    ) -> None:
+        """Write the state after an epoch and the rows so far, unless the last one is recent."""
         if not now and time.monotonic() - self._last < self.every:
             return
         arrays = {f"state{name}": array for name, array in named_arrays(state).items()}

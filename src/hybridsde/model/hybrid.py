@@ -232,10 +232,9 @@ class HybridSDE:
         """The largest recorded logarithm of each positive state; zero where it is not measured."""
         names, _ = observation_matrix(self.observed, tuple(self.states))
         largest = jnp.max(batch.values, (0, 1), where=batch.observed, initial=-jnp.inf)
-        found = [largest[names.index(n)] if n in names else 0.0 for n in self.positive]
-        return jnp.stack(
-            [jnp.where(jnp.isfinite(one), one, 0.0) for one in map(jnp.asarray, found)]
-        )
+        unseen = jnp.full((), -jnp.inf)
+        found = [largest[names.index(name)] if name in names else unseen for name in self.positive]
+        return jnp.nan_to_num(jnp.stack(found), neginf=0.0)
 
     def _measured_diffusion(self, batch: Batch, lift: Array) -> AbstractDiffusion:
         """G as declared, or a guess, to be kept or to begin with."""

@@ -1,4 +1,5 @@
 """From a declared model and recordings to a fitted run."""
 
+from hybridsde.run.calibrate import calibrate as calibrate
 from hybridsde.run.run import Run as Run
 from hybridsde.run.run import fit as fit

@@ -16,6 +16,7 @@ from hybridsde._types import PyTree
 from hybridsde.data import Batch
 from hybridsde.fit import Callback, Fitted, train_many
 from hybridsde.forecast import SCORES, score_many
+from hybridsde.run.calibrate import calibrate_many
 from hybridsde.run.project import Project
 from hybridsde.run.settings import PhysicsSettings
 
@@ -73,7 +74,7 @@ def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()
     batch = Batch.of(project.model.encode(project.pieces))
     models = eqx.filter_vmap(lambda key: project.model.init(batch, key=key))(keys[:, 0])
     validation = project.validation
-    return train_many(
+    fitted = train_many(
         models,
         _repeat(batch, seeds),
         project.objective,
@@ -85,6 +86,11 @@ def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()
         callbacks=callbacks,
         keys=keys[:, 1],
     )
+    if project.held_out is None:
+        return fitted
+    held_out = _repeat(Batch.of(project.model.encode(project.held_out)), seeds)
+    roots = jax.vmap(jr.key)(_seeds(project, seeds))
+    return replace(fitted, model=calibrate_many(fitted.model, project.solver, held_out, roots))
 
 
 def score_seeds(project: Project, fitted: Fitted, seeds: int) -> pd.DataFrame:

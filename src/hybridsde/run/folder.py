@@ -22,7 +22,7 @@ from hybridsde.data import Batch, Trajectories
 from hybridsde.fit.checkpoint import fill, named_arrays, read_arrays
 from hybridsde.model import BayesianSDE, HybridSDE
 from hybridsde.run.declaration import PHYSICS_FILE, declare, physics_source, rebuild
-from hybridsde.simulate import AbstractSolver, EulerMaruyama, TamedEuler
+from hybridsde.simulate import AbstractSolver, EulerMaruyama, Heun
 
 FORMAT = 1
 RUN, WEIGHTS, HISTORY, CHECKPOINT = "run.json", "weights.safetensors", "history.csv", "checkpoint"
@@ -130,7 +130,7 @@ def _untrained(declared: HybridSDE) -> BayesianSDE:
 
 
 SOLVERS: dict[str, type[AbstractSolver]] = {
-    solver.__name__: solver for solver in (EulerMaruyama, TamedEuler)
+    solver.__name__: solver for solver in (EulerMaruyama, Heun)
 }
 
 

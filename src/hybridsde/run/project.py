@@ -14,11 +14,12 @@ from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Training
 from hybridsde.model import HybridSDE
 from hybridsde.objective import AbstractObjective
+from hybridsde.run.calibrate import calibrate
 from hybridsde.run.division import Division, read_division
 from hybridsde.run.folder import CHECKPOINT, RUN
 from hybridsde.run.run import Run, fit
 from hybridsde.run.settings import Settings, read_settings
-from hybridsde.simulate import TamedEuler
+from hybridsde.simulate import Heun
 
 DATA, SETTINGS = "data.csv", "settings.toml"
 
@@ -50,7 +51,7 @@ class Project:
         return self.division.train.pieces(self.settings.train.piece)
 
     @cached_property
-    def solver(self) -> TamedEuler:
+    def solver(self) -> Heun:
         """The scheme, with steps as short as the data ask for."""
         return self.settings.train.build_solver(Batch.of(self.model.encode(self.pieces)))
 
@@ -89,7 +90,15 @@ class Project:
             checkpoint=checkpoint,
             seed=self.settings.train.seed,
         )
-        return replace(run, facts={**run.facts, "settings": self.settings.model_dump()})
+        run = replace(run, facts={**run.facts, "settings": self.settings.model_dump()})
+        return run if self.held_out is None else calibrate(run, self.held_out)
+
+    @cached_property
+    def held_out(self) -> Trajectories | None:
+        """The recordings that spreads are calibrated on; None where none is learned."""
+        kept = self.division.validation
+        learned = "learn" in (self.settings.model.diffusion, self.settings.model.noise)
+        return self.settings.forecast.cut(kept) if kept is not None and learned else None
 
     def fit_into(
         self, out: Path, *, resume: bool = False, callbacks: Iterable[Callback] = ()

@@ -16,7 +16,7 @@ from hybridsde.model import HybridSDE, Scale
 from hybridsde.objective import AbstractObjective, EmpiricalBayes, EmpiricalPACBayes
 from hybridsde.physics import AbstractPhysics, NoPhysics, equations
 from hybridsde.run.trusted import python_physics
-from hybridsde.simulate import TamedEuler
+from hybridsde.simulate import Heun
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
@@ -27,7 +27,7 @@ PIECE = 120
 """Longer recordings are cut into pieces of this many times for training."""
 STEPS = 4000
 """Gradient steps of a fit, where the settings do not say how many epochs."""
-RESOLUTION = 0.15
+RESOLUTION = 0.25
 """The solver's step as a share of the time in which the fastest state changes by its spread."""
 
 
@@ -161,16 +161,16 @@ class TrainSettings(_Table):
             clip=self.clip,
         )
 
-    def build_solver(self, batch: Batch) -> TamedEuler:
+    def build_solver(self, batch: Batch) -> Heun:
         """Steps short against the fastest state, unless they are given."""
         if self.substeps:
-            return TamedEuler(self.substeps)
+            return Heun(self.substeps)
         identity = np.eye(batch.values.shape[-1])
         scale = Scale.of(batch, identity)
         speed = float(np.max(np.asarray(scale.rate / scale.state_sd)))
         gaps = np.asarray(batch.steps)
         interval = float(np.median(gaps[gaps > 0]))
-        return TamedEuler(int(np.clip(np.ceil(interval * speed / RESOLUTION), 1, 20)))
+        return Heun(int(np.clip(np.ceil(interval * speed / RESOLUTION), 1, 20)))
 
 
 class ForecastSettings(_Table):

@@ -8,4 +8,4 @@ from hybridsde.simulate.rollout import rollout as rollout
 from hybridsde.simulate.rollout import simulate as simulate
 from hybridsde.simulate.solver import AbstractSolver as AbstractSolver
 from hybridsde.simulate.solver import EulerMaruyama as EulerMaruyama
-from hybridsde.simulate.solver import TamedEuler as TamedEuler
+from hybridsde.simulate.solver import Heun as Heun

@@ -44,8 +44,8 @@ def filtered(
 ) -> Filtered:
     """Filter every series under `samples` draws of the weights; the first time is given.
 
-    The path KL is that of the filtered mean: ½ Σ_k f(m_k)ᵀ J⁻¹ f(m_k) Δt_k. It does not move G,
-    which the likelihood alone decides.
+    The path KL is that of the filtered mean: ½ Σ_k f(m_k)ᵀ J⁻¹ f(m_k) Δt_k. Its gradient reaches
+    the weights alone; G and the observation noise are decided by the likelihood.
     """
     weight_key, call_key = jr.split(key)
     numbers = jnp.arange(samples * batch.count, dtype=jnp.uint32).reshape(samples, batch.count)
@@ -115,7 +115,7 @@ def predict(
     b = jax.jacfwd(lambda dw: step(sde, m, dw)[0])(still)
     covariance = a @ belief.covariance @ a.T + b @ b.T * grid.dt
     held = eqx.tree_at(lambda s: s.diffusion, sde, lax.stop_gradient(sde.diffusion))
-    _, energy = step(held, m, still)
+    _, energy = step(held, lax.stop_gradient(m), still)
     return Belief(step(sde, m, still)[0], 0.5 * (covariance + covariance.T)), kl + energy
 
 
