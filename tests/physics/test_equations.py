@@ -145,11 +145,13 @@ formulas = st.recursive(
 @given(formulas)
 @settings(max_examples=300, deadline=None)
 def test_text_and_tree_are_the_same_thing(formula):
-    written = text(formula)
     try:
-        assert parse(f"dx = {written}").rate == formula
+        read = parse(f"dx = {text(formula)}")
     except InputError as error:
-        assert "not a number" in str(error)
+        if "not a number" in str(error):
+            return
+        raise
+    assert read.rate == formula
 
 
 @given(formulas)
@@ -165,8 +167,8 @@ def test_typeset_formulas_are_balanced(formula):
 def test_arbitrary_text_is_read_or_refused(source):
     try:
         parse(source)
-    except InputError as error:
-        assert str(error)
+    except InputError:
+        return
 
 
 def test_functions_of_the_grammar_are_those_of_the_docs():

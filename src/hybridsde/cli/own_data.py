@@ -274,5 +274,7 @@ def compare(
         return
     shown = table.assign(variant=table["method"] + ", " + table["objective"]).set_index("variant")
     columns = ["rmse", "nll", "crps", "crps_se", "coverage90"]
-    console.print(frame_table(shown[columns], f"Held-out trajectories, {seeds} seeds"))
+    console.print(
+        frame_table(shown.reindex(columns=columns), f"Held-out trajectories, {seeds} seeds")
+    )
     console.print(f"Wrote comparison.md, comparison.png and scores.csv to {out}.", soft_wrap=True)

@@ -259,6 +259,11 @@ def _place(frame: pd.DataFrame, row: int | np.integer) -> str:
     return f"row {row}"
 
 
+def as_numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
+    """A column as numbers; NaN where a cell is not one."""
+    return np.asarray(pd.to_numeric(frame[name], errors="coerce"), float)
+
+
 def _ids(frame: pd.DataFrame, columns: Columns) -> pd.Series:
     if columns.id is None:
         return pd.Series("0", frame.index)
@@ -271,14 +276,15 @@ def _ids(frame: pd.DataFrame, columns: Columns) -> pd.Series:
     return frame[columns.id].map(str)
 
 
-def _numbers(frame: pd.DataFrame, name: str) -> pd.Series:
-    column = frame[name]
-    numbers = pd.to_numeric(column, errors="coerce").astype(float)
-    wrong = np.flatnonzero(numbers.isna() & column.notna() & (column.astype(str).str.strip() != ""))
+def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:
+    numbers = as_numbers(frame, name)
+    cells = pd.Series(frame[name])
+    filled = cells.notna() & (cells.astype(str).str.strip() != "")
+    wrong = np.flatnonzero(np.isnan(numbers) & filled.to_numpy())
     if wrong.size:
         row = wrong[0]
         raise InputError(
-            f"{_place(frame, row)}, column {name!r}: {str(column.iloc[row])[:40]!r} is not a "
+            f"{_place(frame, row)}, column {name!r}: {str(cells.iloc[row])[:40]!r} is not a "
             "number. Correct it, or leave the cell empty where a value is missing."
         )
     endless = np.flatnonzero(np.isinf(numbers))
@@ -290,9 +296,9 @@ def _numbers(frame: pd.DataFrame, name: str) -> pd.Series:
     return numbers
 
 
-def _times(frame: pd.DataFrame, columns: Columns) -> pd.Series:
+def _times(frame: pd.DataFrame, columns: Columns) -> np.ndarray:
     """Numbers as they are; timestamps in `unit` since the first of all."""
-    column = frame[columns.time]
+    column = pd.Series(frame[columns.time])
     missing = np.flatnonzero(column.isna())
     if missing.size:
         raise InputError(
@@ -300,7 +306,7 @@ def _times(frame: pd.DataFrame, columns: Columns) -> pd.Series:
             "in or drop the row."
         )
     stamped = pd.api.types.is_datetime64_any_dtype(column)
-    if not stamped and pd.to_numeric(column, errors="coerce").notna().any():
+    if not stamped and np.isfinite(as_numbers(frame, columns.time)).any():
         return _numbers(frame, columns.time)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pandas warns where it must guess a format
@@ -318,27 +324,30 @@ def _times(frame: pd.DataFrame, columns: Columns) -> pd.Series:
             f"{_name(frame)}: the times in column {columns.time!r} are timestamps, but {given}. "
             f"Say what one unit of time is in the equations: unit = one of {', '.join(UNITS)}."
         )
-    return (stamps - stamps.min()).dt.total_seconds() / UNITS[columns.unit]
+    passed = pd.Series(stamps - stamps.min()).dt.total_seconds()
+    return passed.to_numpy() / UNITS[columns.unit]
 
 
 def _check_constant(frame: pd.DataFrame, clean: pd.DataFrame, columns: Columns) -> None:
     for name in columns.states:
-        if clean[name].notna().sum() == 0:
+        values = clean[name].to_numpy(float)
+        values = values[~np.isnan(values)]
+        if values.size == 0:
             raise InputError(
                 f"{_name(frame)}: state {name!r} has no values at all. Leave it out, or name it in "
                 "`hidden_states` if it exists but is never measured."
             )
-        if clean[name].nunique() == 1:
+        if np.ptp(values) == 0:
             raise InputError(
-                f"{_name(frame)}: state {name!r} is constant ({clean[name].dropna().iloc[0]:g}). "
+                f"{_name(frame)}: state {name!r} is constant ({values[0]:g}). "
                 "There is nothing to learn; leave it out."
             )
 
 
 def _check_pairs(frame: pd.DataFrame, clean: pd.DataFrame, columns: Columns) -> None:
-    twice = clean.duplicated(["id", "time"])
-    if twice.any():
-        row = int(clean.index[twice][0])
+    twice = np.flatnonzero(clean.duplicated(["id", "time"]))
+    if twice.size:
+        row = int(clean.index[twice[0]])
         one = clean.loc[row]
         whose = "" if columns.id is None else f" of {one['id']!r}"
         raise InputError(
@@ -349,7 +358,7 @@ def _check_pairs(frame: pd.DataFrame, clean: pd.DataFrame, columns: Columns) -> 
 
 def _say_sorted(frame: pd.DataFrame, clean: pd.DataFrame) -> None:
     for name, group in clean.groupby("id", sort=False):
-        if (group["time"].diff() < 0).any():
+        if np.any(np.diff(group["time"].to_numpy(float)) < 0):
             warnings.warn(
                 f"{_name(frame)}: times of {name!r} are not in order; they were sorted.",
                 InputNotice,

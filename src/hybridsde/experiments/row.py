@@ -13,7 +13,7 @@ from hybridsde.data import Batch
 from hybridsde.experiments.preset import Preset
 from hybridsde.experiments.system import Protocol, System, recording
 from hybridsde.fit import Callback, Fitted, train_many
-from hybridsde.forecast import score_many, score_paths
+from hybridsde.forecast import evaluate, score_many, score_paths
 from hybridsde.model import BayesianSDE, Gate, HybridSDE
 from hybridsde.model.drift import make_gate
 from hybridsde.simulate import AbstractSolver, EulerMaruyama, simulate

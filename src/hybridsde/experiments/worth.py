@@ -13,6 +13,7 @@ from hybridsde.experiments.lorenz import KNOWN, PROTOCOLS, SYSTEM
 from hybridsde.experiments.preset import Preset
 from hybridsde.experiments.row import DRAWS, prepare
 from hybridsde.fit import Callback, train_many
+from hybridsde.forecast import score_many
 
 SIZES = (2, 5, 10, 20, 40)
 """Training sequences."""

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -76,9 +77,7 @@ class Checkpoint:
     every: float = SECONDS
     _last: float = field(default_factory=time.monotonic)
 
-    def keep(
-        self, state: FitState, history: dict[str, list[np.ndarray]], *, now: bool = False
-    ) -> None:
+    def keep(self, state: FitState, history: Mapping[str, Sequence], *, now: bool = False) -> None:
         """Write the state after an epoch and the rows so far, unless the last one is recent."""
         if not now and time.monotonic() - self._last < self.every:
             return

@@ -34,8 +34,8 @@ def summary(forecast: Forecast) -> pd.DataFrame:
     for q in QUANTILES:
         parts[f"q{round(100 * q):02d}"] = found.sel(quantile=q, drop=True)
     frame = xr.Dataset(parts).to_dataframe().reset_index()
-    first = ["trajectory", "clock", "time", "obs"]
-    return frame[[*first, *parts]].rename(columns={"time": "elapsed", "clock": "time"})
+    frame = frame.rename(columns={"time": "elapsed", "clock": "time"})
+    return frame.reindex(columns=["trajectory", "time", "elapsed", "obs", *parts])
 
 
 def write_forecast(forecast: Forecast, path: Path) -> None:

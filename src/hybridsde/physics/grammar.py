@@ -7,6 +7,7 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
@@ -84,7 +85,7 @@ def parse(source: str) -> Equation:
     _check_depth(source, tree)
     rate, right = tree.children
     state = str(rate).split("/")[0].strip()[1:]
-    return Equation(state, _expression(source, right), source)
+    return Equation(state, _read(source, right)[0], source)
 
 
 def point(source: str, column: int, cause: str) -> InputError:
@@ -140,11 +141,7 @@ def _check_depth(source: str, tree: Tree) -> None:
         level = [child for node in level if isinstance(node, Tree) for child in node.children]
 
 
-def _expression(source: str, node: Tree) -> Expression:
-    return _read(source, node)[0]
-
-
-def _read(source: str, node: Tree) -> tuple[Expression, float | None]:
+def _read(source: str, node: Any) -> tuple[Expression, float | None]:
     """The formula of a node, and its value where it has no names."""
     column = node.meta.start_pos + 1
     if node.data == "number":
@@ -186,7 +183,7 @@ def _constant(source: str, column: int, function: str, values: tuple[float, ...]
     return _finite(source, column, math.nan if isinstance(result, complex) else result)
 
 
-_ARITHMETIC: dict[str, Callable[..., float]] = {
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,

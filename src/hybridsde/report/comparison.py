@@ -10,14 +10,15 @@ from hybridsde.report.figures import COLOURS, INK
 
 def comparison_figure(scores: pd.DataFrame) -> Figure:
     """CRPS and coverage of every fit, and their means, one row per variant."""
-    names = list(dict.fromkeys(scores["method"] + ", " + scores["objective"]))
+    labels = [f"{m}, {o}" for m, o in zip(scores["method"], scores["objective"], strict=True)]
+    names = list(dict.fromkeys(labels))
     figure, (left, right) = plt.subplots(
         1, 2, figsize=(8.4, 0.55 * len(names) + 1.3), sharey=True, layout="constrained"
     )
     for row, name in enumerate(names):
-        group = scores[scores["method"] + ", " + scores["objective"] == name]
+        mine = np.array([label == name for label in labels])
         for axes, column in ((left, "crps"), (right, "coverage90")):
-            values = group[column].to_numpy(float)
+            values = np.asarray(scores[column], float)[mine]
             axes.plot(values, np.full(len(values), row), "o", ms=4, alpha=0.5, color=COLOURS[0])
             axes.plot(values.mean(), row, "d", ms=8, color=COLOURS[1])
     left.set_yticks(range(len(names)), names)
@@ -26,7 +27,7 @@ def comparison_figure(scores: pd.DataFrame) -> Figure:
     right.set_xlabel("share inside the 90 % interval")
     right.axvline(0.9, color=INK, lw=0.8, ls=":")
     right.set_xlim(0, 1.02)
-    if scores["crps"].max() > 20 * scores["crps"].min():
+    if np.max(scores["crps"]) > 20 * np.min(scores["crps"]):
         left.set_xscale("log")
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
@@ -41,10 +42,11 @@ def comparison_markdown(table: pd.DataFrame) -> str:
         "| method | objective | RMSE | NLL | CRPS | 90 % coverage | seeds |",
         "|---" * 7 + "|",
     ]
-    for row in table.itertuples():
+    for row in table.to_dict("records"):
         cells = [
-            f"{getattr(row, name):.3g} ± {getattr(row, f'{name}_se'):.1g}"
+            f"{row[name]:.3g} ± {row[f'{name}_se']:.1g}"
             for name in ("rmse", "nll", "crps", "coverage90")
         ]
-        lines.append(f"| {row.method} | {row.objective} | {' | '.join(cells)} | {row.seeds} |")
+        method, objective, seeds = row["method"], row["objective"], row["seeds"]
+        lines.append(f"| {method} | {objective} | {' | '.join(cells)} | {seeds} |")
     return "\n".join(lines) + "\n"

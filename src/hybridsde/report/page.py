@@ -166,7 +166,8 @@ def _slices(run: Run, data: Trajectories, most: int = 6) -> list[str]:
     names = run.declared.physics.known(states, tuple(run.declared.inputs))
     pictures = []
     for k, name in enumerate(states[:most]):
-        at = np.linspace(*np.quantile(points[k], [0.01, 0.99]), 60)
+        low, high = np.quantile(points[k], [0.01, 0.99])
+        at = np.linspace(low, high, 60)
         grid = np.repeat(middle[None], len(at), 0)
         grid[:, k] = at
         learned, known = _rates(run, grid, data)

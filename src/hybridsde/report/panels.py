@@ -2,6 +2,7 @@
 
 import io
 import re
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,7 +46,7 @@ class Panel:
         self.svg = ""
 
     def __enter__(self) -> Axes:
-        self._style = plt.rc_context({**STYLE, "svg.hashsalt": self._name})
+        self._style = plt.rc_context(dict[Any, Any](STYLE, **{"svg.hashsalt": self._name}))
         self._style.__enter__()
         self._figure, axes = plt.subplots(figsize=self._size, layout="constrained")
         return axes
@@ -105,8 +106,8 @@ def training(history: pd.DataFrame) -> str:
             checked = history["validation_loss"]
             axes.plot(history.index + 1, checked, color=ORANGE, lw=1.3, label="validation −ln p")
             curves.append(checked)
-            best = int(checked.idxmin())
-            axes.plot(best + 1, checked[best], "o", color=ORANGE, ms=4, label="kept")
+            best = int(np.nanargmin(checked))
+            axes.plot(best + 1, checked.iloc[best], "o", color=ORANGE, ms=4, label="kept")
         shown = np.concatenate([rows.iloc[len(rows) // 20 :] for rows in curves])
         low, high = np.nanquantile(shown, [0, 0.98])
         axes.set_ylim(low - 0.08 * (high - low) - 1e-9, high + 0.1 * (high - low) + 1e-9)
@@ -155,7 +156,7 @@ def pit_histogram(pits: np.ndarray) -> str:
     """Flat where the forecast is calibrated; a hump says too wide, a bowl too narrow."""
     panel = Panel("pit")
     with panel as axes:
-        axes.hist(pits, bins=np.linspace(0, 1, 11), density=True, color=BLUE, alpha=0.75)
+        axes.hist(pits, bins=list(np.linspace(0, 1, 11)), density=True, color=BLUE, alpha=0.75)
         axes.axhline(1, color=INK, lw=0.8, ls=":")
         axes.set(xlabel="PIT value", ylabel="density", title="PIT histogram")
     return panel.svg

@@ -106,9 +106,10 @@ def score_seeds(project: Project, fitted: Fitted, seeds: int) -> pd.DataFrame:
 
 def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     """Mean and standard error over seeds, one row per method and objective."""
-    groups = scores.groupby(["method", "objective"], sort=False)
+    pairs = dict.fromkeys(zip(scores["method"], scores["objective"], strict=True))
     rows: list[dict[str, Any]] = []
-    for (method, objective), group in groups:
+    for method, objective in pairs:
+        group = scores.loc[(scores["method"] == method) & (scores["objective"] == objective)]
         row = {"method": method, "objective": objective, "seeds": len(group)}
         for name in ("rmse", "nll", "crps", "coverage90"):
             row[name] = group[name].mean()

@@ -62,6 +62,6 @@ def read_division(path, states: tuple[str, ...], inputs: tuple[str, ...]) -> Div
     columns = Columns(states, "t", "id", inputs)
     parts = {}
     for name in PARTS:
-        rows = frame[frame["part"] == name]
+        rows = frame.loc[frame["part"] == name]
         parts[name] = from_frame(rows, columns, strict=False) if len(rows) else None
     return Division(**parts)

@@ -129,9 +129,7 @@ def _untrained(declared: HybridSDE) -> BayesianSDE:
     return eqx.filter_eval_shape(lambda key: declared.init(batch, key=key), jr.key(0))
 
 
-SOLVERS: dict[str, type[AbstractSolver]] = {
-    solver.__name__: solver for solver in (EulerMaruyama, Heun)
-}
+SOLVERS = {solver.__name__: solver for solver in (EulerMaruyama, Heun)}
 
 
 def solver_facts(solver: AbstractSolver) -> dict[str, Any]:

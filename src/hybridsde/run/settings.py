@@ -5,6 +5,7 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
 
+import jax.numpy as jnp
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -166,7 +167,7 @@ class TrainSettings(_Table):
         if self.substeps:
             return Heun(self.substeps)
         identity = np.eye(batch.values.shape[-1])
-        scale = Scale.of(batch, identity)
+        scale = Scale.of(batch, jnp.asarray(identity))
         speed = float(np.max(np.asarray(scale.rate / scale.state_sd)))
         gaps = np.asarray(batch.steps)
         interval = float(np.median(gaps[gaps > 0]))

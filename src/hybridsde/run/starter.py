@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde.data import raw_table
+from hybridsde.data.table import as_numbers
 
 TIMES = ("t", "time", "day", "days", "date", "datetime", "timestamp", "hour", "year", "seconds")
 IDS = ("id", "run", "experiment", "trajectory", "series", "subject", "trial", "batch", "unit")
@@ -53,20 +53,19 @@ def starter(table: Path, separator: str | None = None) -> str:
     """Settings for a CSV file, with columns guessed from their names and contents."""
     separator = separator or _separator(table)
     frame = raw_table(table, separator)
-    numeric = [
-        name for name in frame.columns if pd.to_numeric(frame[name], errors="coerce").notna().any()
-    ]
+    numbers = {str(name): as_numbers(frame, name) for name in frame.columns}
+    numeric = [name for name, column in numbers.items() if np.isfinite(column).any()]
     lower = {str(name).lower(): str(name) for name in frame.columns}
     time = next((lower[name] for name in TIMES if name in lower), None)
     if time is None:
-        time = next((name for name in numeric if _increases(frame[name])), None)
+        time = next((name for name in numeric if _increases(numbers[name])), None)
     if time is None:
         raise InputError(f"{table}: no column looks like a time. Name one of them t or time.")
     identity = next((lower[name] for name in IDS if name in lower and lower[name] != time), None)
-    states = [name for name in numeric if name not in (time, identity) and _varies(frame[name])]
+    states = [name for name in numeric if name not in (time, identity) and _varies(numbers[name])]
     if not states:
         raise InputError(f"{table}: no column holds numbers that change in time.")
-    stamped = pd.to_numeric(frame[time], errors="coerce").isna().all()
+    stamped = np.isnan(numbers[time]).all()
     return TEMPLATE.format(
         name=table.with_suffix(".toml").name,
         files=table.name,
@@ -95,10 +94,9 @@ def _separator(table: Path) -> str:
     return max((",", ";", "\t", "|"), key=header.count)
 
 
-def _increases(column: pd.Series) -> bool:
-    numbers = pd.to_numeric(column, errors="coerce").to_numpy(float)
+def _increases(numbers: np.ndarray) -> bool:
     return bool(np.isfinite(numbers).all() and (np.diff(numbers) > 0).mean() > 0.8)
 
 
-def _varies(column: pd.Series) -> bool:
-    return pd.to_numeric(column, errors="coerce").nunique() > 2
+def _varies(numbers: np.ndarray) -> bool:
+    return len(np.unique(numbers[np.isfinite(numbers)])) > 2

@@ -77,7 +77,7 @@ def _filter(
         belief, kl = carry
         steps, y, seen = x
         (belief, kl), _ = lax.scan(
-            lambda c, s: (predict(sde, solver, *s, *c), None), (belief, kl), steps
+            lambda c, s: (predict(sde, solver, s[0], s[1], c[0], c[1]), None), (belief, kl), steps
         )
         belief, log_prob = correct(model.observation, y, seen, belief)
         return (belief, kl), log_prob
