@@ -273,7 +273,7 @@ def _ids(frame: pd.DataFrame, columns: Columns) -> pd.Series:
             f"{_place(frame, missing[0])}: column {columns.id!r} is empty. Name the trajectory of "
             "every row."
         )
-    return frame[columns.id].map(str)
+    return pd.Series([str(name) for name in frame[columns.id]], frame.index)
 
 
 def _numbers(frame: pd.DataFrame, name: str) -> np.ndarray:

@@ -45,8 +45,11 @@ class Panel:
         self._name, self._size = name, (width, height)
         self.svg = ""
 
+    def _settings(self) -> dict[Any, Any]:
+        return {**STYLE, "svg.hashsalt": self._name}
+
     def __enter__(self) -> Axes:
-        self._style = plt.rc_context(dict[Any, Any](STYLE, **{"svg.hashsalt": self._name}))
+        self._style = plt.rc_context(self._settings())
         self._style.__enter__()
         self._figure, axes = plt.subplots(figsize=self._size, layout="constrained")
         return axes

@@ -1,6 +1,7 @@
 """What a settings file may say, checked before anything is computed."""
 
 import math
+import os
 import tomllib
 from pathlib import Path
 from typing import Annotated, Literal
@@ -230,9 +231,16 @@ class Settings(_Table):
     def read_data(self, folder: Path) -> Trajectories:
         """The recordings that the settings name; paths are taken from `folder`."""
         names = [self.data.files] if isinstance(self.data.files, str) else self.data.files
-        return read_table(
-            [folder / name for name in names], self.data.columns, separator=self.data.separator
-        )
+        paths = [folder / _expanded(name) for name in names]
+        return read_table(paths, self.data.columns, separator=self.data.separator)
+
+
+def _expanded(name: str) -> str:
+    """A file name with its environment variables filled in."""
+    found = os.path.expandvars(name)
+    if "$" in found:
+        raise InputError(f"data.files is {name!r}, but that environment variable is not set.")
+    return found
 
 
 def read_settings(path: Path) -> Settings:

@@ -1,0 +1,186 @@
+"""The commands for one's own data, as a user runs them."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+from typer.testing import CliRunner
+
+from hybridsde.cli import app
+
+SHORT = "[train]\nepochs = 3\n[model]\nhidden = [8]\n[forecast]\ndraws = 20\nhorizon = 10\n"
+
+
+def call(*command):
+    return CliRunner().invoke(app, [str(word) for word in command])
+
+
+def refused(*command):
+    """The one line (and the equation, where one is shown) that a command ends with."""
+    result = call(*command)
+    assert result.exit_code == 2, result.output
+    assert result.output.startswith("error: ")
+    return result.output
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("example")
+    assert call("init", "--example", "--out", folder).exit_code == 0
+    settings = folder / "settings.toml"
+    settings.write_text(settings.read_text() + SHORT)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fitted(project):
+    result = call("fit", project / "settings.toml", "--out", project / "run")
+    assert result.exit_code == 0, result.output
+    assert "coverage90" in result.output
+    return project / "run"
+
+
+def test_check_says_what_a_fit_would_do(project):
+    result = call("check", project / "settings.toml")
+    assert result.exit_code == 0
+    assert "dx/dt = growth*x - eaten*x*y + learned" in result.output
+    assert "dy/dt = learned" in result.output
+    assert "24 trajectories" in result.output
+
+
+def test_init_guesses_columns(project, tmp_path):
+    table = tmp_path / "mine.csv"
+    table.write_text((project / "recordings.csv").read_text())
+    assert call("init", table).exit_code == 0
+    text = (tmp_path / "mine.toml").read_text()
+    assert 'id = "run"' in text
+    assert 'time = "t"' in text
+    assert 'states = ["x", "y"]' in text
+    assert call("check", tmp_path / "mine.toml").exit_code == 0
+    assert "exists" in refused("init", table)
+
+
+def test_score_as_json(fitted):
+    result = call("score", fitted, "--json")
+    scores = json.loads(result.stdout)
+    assert set(scores["states"]) == {"x", "y"}
+    assert {"mse", "rmse", "nll", "crps", "coverage90"} <= set(scores["overall"])
+    assert np.isfinite(scores["overall"]["crps"])
+
+
+def test_score_and_forecast_other_data(fitted, project, tmp_path):
+    table = pd.read_csv(project / "recordings.csv")
+    table[table["run"] == "run03"].to_csv(tmp_path / "one.csv", index=False)
+    assert call("score", fitted, "--data", tmp_path / "one.csv").exit_code == 0
+    out = tmp_path / "forecast.csv"
+    command = ("forecast", fitted, "--data", tmp_path / "one.csv", "--steps", 4, "--out", out)
+    assert call(*command).exit_code == 0
+    frame = pd.read_csv(out)
+    assert len(frame) == 4 * 2
+    assert (frame["q05"] < frame["q95"]).all()
+
+
+def test_forecast_at_given_times_with_all_draws(fitted, tmp_path):
+    (tmp_path / "times.txt").write_text("0.1\n0.5\n")
+    out = tmp_path / "forecast.nc"
+    command = ("forecast", fitted, "--times", tmp_path / "times.txt", "--draws", 8, "--out", out)
+    assert call(*command).exit_code == 0
+    with xr.open_dataset(out) as draws:
+        assert draws["observations"].sizes["draw"] == 8
+        np.testing.assert_allclose(draws["time"], [0.1, 0.5])
+
+
+def test_the_report_is_one_page_without_a_network(fitted):
+    assert call("report", fitted).exit_code == 0
+    page = (fitted / "report.html").read_text()
+    assert page.count("<svg") >= 10
+    assert "<math" in page
+    assert "http-equiv" not in page
+    assert "<script" not in page
+    assert "src=" not in page
+    assert "growth" in page
+
+
+def test_compare_writes_a_table_and_a_figure(project, tmp_path):
+    out = tmp_path / "comparison"
+    result = call("compare", project / "settings.toml", "--out", out, "--seeds", 2)
+    assert result.exit_code == 0, result.output
+    table = pd.read_csv(out / "comparison.csv")
+    assert list(table["method"]) == ["black box"] * 2 + ["physics alone"] + ["hybrid"] * 2
+    assert np.isfinite(table["crps"]).all()
+    assert len(pd.read_csv(out / "scores.csv")) == 10
+    assert (out / "comparison.png").stat().st_size > 10_000
+    assert "not empty" in refused("compare", project / "settings.toml", "--out", out)
+
+
+def test_a_fit_from_one_seed_is_that_of_the_comparison(project, fitted):
+    from hybridsde import Run
+    from hybridsde.run.compare import fit_seeds
+    from hybridsde.run.project import Project
+
+    ours = fit_seeds(Project.open(project / "settings.toml"), 2)
+    theirs = Run.load(fitted).model
+    one = ours.model.network.posterior.mean.layers[0].weight[0]
+    np.testing.assert_allclose(one, theirs.network.posterior.mean.layers[0].weight, atol=1e-4)
+    np.testing.assert_allclose(
+        ours.model.diffusion.sd.value[0], theirs.diffusion.sd.value, rtol=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('states = ["x", "y"]', 'states = ["x", "z"]', "no column 'z'"),
+        ('states = ["x", "y"]', 'states = ["x", "x"]', "'x' is named twice"),
+        ("recordings.csv", "recording.csv", "Did you mean 'recordings.csv'"),
+        ("eaten*x*y", "eaten*x*q", "'q' is not a state"),
+        ("eaten*x*y", "__import__('os').system('id')", "no meaning in an equation"),
+        ("dx = ", "dq = ", "'q' is not a state"),
+        ("eaten*x*y", "9^9^9", "not a number"),
+        ("[data]", "[data]\ncolour = 1", "no key 'colour'"),
+    ],
+)
+def test_wrong_settings_end_with_one_line(old, new, message, project, tmp_path):
+    (tmp_path / "recordings.csv").write_text((project / "recordings.csv").read_text())
+    text = (project / "settings.toml").read_text()
+    assert old in text
+    (tmp_path / "settings.toml").write_text(text.replace(old, new))
+    assert message in refused("fit", tmp_path / "settings.toml", "--out", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_folders_that_cannot_be_used(fitted, project, tmp_path):
+    settings = project / "settings.toml"
+    assert "holds a finished run" in refused("fit", settings, "--out", fitted)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("precious")
+    assert "not empty" in refused("fit", settings, "--out", tmp_path / "mine")
+    assert "is a file" in refused("fit", settings, "--out", settings)
+    assert "no folder" in refused("score", tmp_path / "gone")
+    assert ".csv, .parquet or .nc" in refused("forecast", fitted, "--out", tmp_path / "f.xlsx")
+
+
+def test_an_interrupted_fit_says_how_to_go_on(project, tmp_path, monkeypatch):
+    from hybridsde.fit import checkpoint
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    out = tmp_path / "run"
+    with monkeypatch.context() as patched:
+        keep = checkpoint.Checkpoint.keep
+        patched.setattr(
+            checkpoint.Checkpoint,
+            "keep",
+            lambda self, *a, now=False: keep(self, *a, now=True) if now else interrupt(),
+        )
+        stopped = call("fit", project / "settings.toml", "--out", out)
+    assert stopped.exit_code == 130
+    assert "--resume" in stopped.output
+    assert "--resume" in refused("fit", project / "settings.toml", "--out", out)
+    resumed = call("fit", project / "settings.toml", "--out", out, "--resume")
+    assert resumed.exit_code == 0, resumed.output
+    ours = (out / "weights.safetensors").read_bytes()
+    assert ours == (project / "run" / "weights.safetensors").read_bytes()
