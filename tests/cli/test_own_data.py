@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from hybridsde.cli import app
 
-SHORT = "[train]\nepochs = 3\n[model]\nhidden = [8]\n[forecast]\ndraws = 20\nhorizon = 10\n"
+SHORT = "[train]\nepochs = 3\n[model]\nhidden = [8]\n[forecast]\ndraws = 20\nhorizon = 6\n"
 
 
 def call(*command):
@@ -29,8 +29,10 @@ def refused(*command):
 def project(tmp_path_factory):
     folder = tmp_path_factory.mktemp("example")
     assert call("init", "--example", "--out", folder).exit_code == 0
-    settings = folder / "settings.toml"
+    settings, table = folder / "settings.toml", folder / "recordings.csv"
     settings.write_text(settings.read_text() + SHORT)
+    few = pd.read_csv(table).groupby("run").head(12)
+    few[few["run"] < "run08"].to_csv(table, index=False)
     return folder
 
 
@@ -47,7 +49,7 @@ def test_check_says_what_a_fit_would_do(project):
     assert result.exit_code == 0
     assert "dx/dt = growth*x - eaten*x*y + learned" in result.output
     assert "dy/dt = learned" in result.output
-    assert "24 trajectories" in result.output
+    assert "8 trajectories" in result.output
 
 
 def test_init_guesses_columns(project, tmp_path):
@@ -79,7 +81,7 @@ def test_score_and_forecast_other_data(fitted, project, tmp_path):
     assert call(*command).exit_code == 0
     frame = pd.read_csv(out)
     assert len(frame) == 4 * 2
-    assert (frame["q05"] < frame["q95"]).all()
+    assert np.all(frame["q05"].to_numpy() < frame["q95"].to_numpy())
 
 
 def test_forecast_at_given_times_with_all_draws(fitted, tmp_path):

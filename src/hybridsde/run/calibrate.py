@@ -18,6 +18,8 @@ from hybridsde.run.run import Run
 from hybridsde.simulate import AbstractSolver, simulate
 
 FACTORS = (0.1, 0.15, 0.22, 0.33, 0.45, 0.6, 0.75, 0.9, 1.0, 1.15, 1.35, 1.6, 2.0)
+NOISE_FACTORS = (0.5, 0.6, 0.75, 0.9, 1.0, 1.15, 1.35, 1.6, 2.0)
+"""CRPS hardly feels small noise, but densities do: it is not shrunk further than to half."""
 DRAWS = 64
 CALIBRATION = 2
 """Folded into the seed of a run to give the key of its calibration."""
@@ -65,7 +67,7 @@ def _best_factors(
 def best_factors(
     model: BayesianSDE, solver: AbstractSolver, batch: Batch, *, key: PRNGKeyArray
 ) -> dict[str, Scalar]:
-    """The factors of `FACTORS` with the lowest CRPS: of G first, then of the noise.
+    """The factors of those above with the lowest CRPS: of G first, then of the noise.
 
     Every observation counts in units of its own spread.
     """
@@ -84,8 +86,9 @@ def best_factors(
     factors, one = jnp.array(FACTORS), jnp.ones(())
     losses = jax.lax.map(lambda factor: loss(factor, one), factors)
     diffusion = factors[jnp.argmin(losses)]
-    losses = jax.lax.map(lambda factor: loss(diffusion, factor), factors)
-    return {"diffusion": diffusion, "noise": factors[jnp.argmin(losses)]}
+    noises = jnp.array(NOISE_FACTORS)
+    losses = jax.lax.map(lambda factor: loss(diffusion, factor), noises)
+    return {"diffusion": diffusion, "noise": noises[jnp.argmin(losses)]}
 
 
 def scale_spreads(model: BayesianSDE, diffusion: Scalar, noise: Scalar) -> BayesianSDE:

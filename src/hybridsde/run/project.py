@@ -38,9 +38,14 @@ class Project:
     def open(cls, source: Path) -> "Project":
         """Read settings and data, and check them against each other."""
         settings = read_settings(source)
-        model = settings.build_model(source.parent, trust=True)
         data = settings.read_data(source.parent)
-        model.check_training(data)
+        try:
+            model = settings.build_model(source.parent, trust=True)
+            model.check_training(data)
+        except InputError:
+            raise
+        except ValueError as error:
+            raise InputError(f"{source}: {error}") from None
         shares = (settings.data.test, settings.data.validation)
         division = Division.of(data, *shares, seed=settings.train.seed)
         return cls(settings, source, model, data, division)

@@ -4,7 +4,7 @@ import math
 import os
 import tomllib
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -270,8 +270,8 @@ def check_settings(content: dict, source: str) -> Settings:
 
 def _first(error: ValidationError) -> str:
     """The first thing that is wrong, in one line."""
-    found = error.errors()[0]
-    places = [str(part) for part in found["loc"]]
+    found = _telling(error.errors())
+    places = [str(part) for part in found["loc"] if part not in BRANCHES]
     if found["type"] == "extra_forbidden":
         table, key = ".".join(places[:-1]), places[-1]
         known = _keys(places[:-1])
@@ -286,6 +286,18 @@ def _first(error: ValidationError) -> str:
     given = found.get("input")
     shown = "" if isinstance(given, BaseModel | dict) or given is None else f" (found {given!r})"
     return f"{'.'.join(table) or 'settings'}: {message}{shown}."
+
+
+BRANCHES = ("float", "int", "str", "ParameterSettings")
+"""What pydantic adds to the place of an error where a value may be of several kinds."""
+
+
+def _telling(errors: list) -> Any:
+    """The first error, unless a table was given and the complaint is that it is no number."""
+    first = errors[0]
+    if isinstance(first["input"], dict) and first["type"] == "float_type" and len(errors) > 1:
+        return errors[1]
+    return first
 
 
 def _keys(places: list[str]) -> list[str]:
