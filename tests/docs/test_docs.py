@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridsde.run.settings import read_settings
+from hybridsde.run.settings_file import read_settings
 
 ROOT = Path(__file__).parents[2]
 EQUATIONS = (ROOT / "docs/equations.md").read_text()

@@ -3,7 +3,7 @@
 import pytest
 
 from hybridsde import InputError
-from hybridsde.run.settings import check_settings, read_settings
+from hybridsde.run.settings_file import check_settings, read_settings
 
 DATA = '[data]\nfiles = "runs.csv"\nstates = ["x", "y"]\n'
 

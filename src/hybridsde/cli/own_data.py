@@ -29,9 +29,13 @@ INTERRUPTED = 130
 def _notices(console: Console) -> Iterator[None]:
     """Print notices about the input as they come, one line each."""
     shown = warnings.showwarning
+    said: set[str] = set()
 
     def show(message, category, *rest, **named):
         if issubclass(category, InputNotice | FitDiverged):
+            if str(message) in said:
+                return
+            said.add(str(message))
             console.print(f"[yellow]note:[/] {message}", soft_wrap=True, highlight=False)
         else:
             shown(message, category, *rest, **named)
@@ -206,7 +210,7 @@ def _open(folder: Path, data: str | None, trust: bool):
     from hybridsde.data import read_table
     from hybridsde.run import Run
     from hybridsde.run.project import division_of
-    from hybridsde.run.settings import check_settings
+    from hybridsde.run.settings_file import check_settings
 
     loaded = Run.load(folder, trust=trust)
     if "settings" not in loaded.facts:

@@ -18,7 +18,8 @@ from hybridsde.run.calibrate import calibrate
 from hybridsde.run.division import Division, read_division
 from hybridsde.run.folder import CHECKPOINT, RUN
 from hybridsde.run.run import Run, fit
-from hybridsde.run.settings import Settings, read_settings
+from hybridsde.run.settings import Settings
+from hybridsde.run.settings_file import read_settings
 from hybridsde.simulate import Heun
 
 DATA, SETTINGS = "data.csv", "settings.toml"

@@ -6,7 +6,7 @@ import numpy as np
 
 from hybridsde._errors import InputError
 from hybridsde.data import raw_table
-from hybridsde.data.table import as_numbers
+from hybridsde.data.cells import as_numbers
 
 TIMES = ("t", "time", "day", "days", "date", "datetime", "timestamp", "hour", "year", "seconds")
 IDS = ("id", "run", "experiment", "trajectory", "series", "subject", "trial", "batch", "unit")
