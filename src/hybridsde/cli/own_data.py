@@ -146,14 +146,18 @@ def score(
     as_json: Json = False,
     trust: Trust = False,
 ) -> None:
-    """Score forecasts from the first row of every trajectory: MSE, NLL, CRPS, coverage."""
+    """Score forecasts from the first row of every trajectory: MSE, NLL, CRPS, coverage.
+
+    Where the settings name a horizon, trajectories are cut into pieces of that many rows first.
+    """
     from hybridsde.report.overview import score_table
-    from hybridsde.run.project import plain_scores
+    from hybridsde.run.project import as_scored, plain_scores
 
     console = Console(stderr=as_json)
     with _notices(console):
         loaded, recordings = _open(run, data, trust)
         settings = loaded.facts["settings"]["forecast"]
+        recordings = as_scored(loaded, recordings)
         scores = plain_scores(loaded.score(recordings, draws=draws or settings["draws"]))
     if as_json:
         typer.echo(json.dumps(scores, indent=1))

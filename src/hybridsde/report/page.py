@@ -20,7 +20,7 @@ from hybridsde.physics.expression import mathml, symbol
 from hybridsde.report import panels
 from hybridsde.run import Run
 from hybridsde.run.division import Division
-from hybridsde.run.project import SETTINGS, division_of, plain_scores
+from hybridsde.run.project import SETTINGS, as_scored, division_of, plain_scores
 
 DRAWS = 400
 FANS = 3
@@ -45,7 +45,7 @@ def render(folder: Path, run: Run, division: Division) -> str:
     settings = run.facts.get("settings", {})
     unit = settings.get("data", {}).get("unit")
     clock = f"time, {unit}" if unit else "time"
-    held_out = division.test
+    held_out = None if division.test is None else as_scored(run, division.test)
     template = files("hybridsde.report").joinpath("page.html").read_text(encoding="utf-8")
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     forecast = None if held_out is None else _forecast(run, held_out)

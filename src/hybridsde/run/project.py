@@ -18,7 +18,7 @@ from hybridsde.run.calibrate import calibrate
 from hybridsde.run.division import Division, read_division
 from hybridsde.run.folder import CHECKPOINT, RUN
 from hybridsde.run.run import Run, fit
-from hybridsde.run.settings import Settings
+from hybridsde.run.settings import ForecastSettings, Settings
 from hybridsde.run.settings_file import read_settings
 from hybridsde.simulate import Heun
 
@@ -148,6 +148,12 @@ def division_of(folder: Path, run: Run) -> Division:
     observed = run.declared.observed
     names = tuple(run.declared.states if observed is None else observed)
     return read_division(path, names, tuple(run.declared.inputs))
+
+
+def as_scored(run: Run, data: Trajectories) -> Trajectories:
+    """Recordings cut into the horizon that the settings of a run ask for."""
+    given = run.facts.get("settings", {}).get("forecast", {})
+    return ForecastSettings.model_validate(given).cut(data)
 
 
 def plain_scores(scores: pd.DataFrame) -> dict[str, Any]:
