@@ -1,6 +1,7 @@
 """Files that are there in full or not at all."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from hybridsde._errors import InputError
@@ -16,7 +17,16 @@ def write_whole(path: Path, content: bytes | str) -> None:
             os.fsync(file.fileno())
         os.replace(partial, path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
         raise InputError(
             f"{path} cannot be written: {error.strerror}. Make room, or choose another folder."
         ) from None
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"The folder {path} cannot be made: {error.strerror}.") from None

@@ -114,7 +114,7 @@ def test_compare_writes_a_table_and_a_figure(project, tmp_path):
     assert np.isfinite(table["crps"]).all()
     assert len(pd.read_csv(out / "scores.csv")) == 10
     assert (out / "comparison.png").stat().st_size > 10_000
-    assert "not empty" in refused("compare", project / "settings.toml", "--out", out)
+    assert "not an empty folder" in refused("compare", project / "settings.toml", "--out", out)
 
 
 def test_a_fit_from_one_seed_is_that_of_the_comparison(project, fitted):

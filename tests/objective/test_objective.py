@@ -30,6 +30,7 @@ OBJECTIVES = [
     EmpiricalBayes(estimator="log_mean"),
     EmpiricalPACBayes(path_kl="sum"),
     EmpiricalPACBayes(path_kl="mean"),
+    EmpiricalPACBayes(estimator="filtered", strength=0.5),
 ]
 HYBRID = known_drift(lambda y, k: {"x": k * y}, k=2.0)
 
@@ -213,9 +214,22 @@ def test_fixed_parts_have_no_gradient_at_all(getkey):
         (lambda: EmpiricalBayes(estimator="median"), "`estimator`"),
         (lambda: EmpiricalPACBayes(delta=0.0), "`delta`"),
         (lambda: EmpiricalPACBayes(path_kl="max"), "`path_kl`"),
+        (lambda: EmpiricalPACBayes(strength=-1.0), "`strength`"),
         (lambda: EmpiricalPACBayes(samples=-1), "`samples` must be a whole number of at least 1"),
     ],
 )
 def test_bad_settings(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_without_strength_the_pac_term_is_gone(getkey):
+    batch = Batch.of(wiggles())
+    model = tiny_model().init(batch, key=getkey())
+    key = getkey()
+    off, plain = (
+        objective(model, EulerMaruyama(), batch, 6, key=key)
+        for objective in (EmpiricalPACBayes(strength=0.0), EmpiricalBayes())
+    )
+    for ours, theirs in zip(off, plain, strict=True):
+        assert ours == theirs

@@ -36,7 +36,7 @@ def _notices(console: Console) -> Iterator[None]:
             if str(message) in said:
                 return
             said.add(str(message))
-            console.print(f"[yellow]note:[/] {message}", soft_wrap=True, highlight=False)
+            console.print(f"note: {message}", soft_wrap=True, highlight=False, markup=False)
         else:
             shown(message, category, *rest, **named)
 
@@ -79,7 +79,7 @@ def init(
     target = out or table.with_suffix(".toml")
     if target.exists():
         raise InputError(f"{target} exists. Choose another name with --out.")
-    text = starter(table)
+    text = starter(table, target.parent)
     write_whole(target, text)
     typer.echo(f"Wrote {target}. Add the equations that you know, then: hybridsde check {target}")
 
@@ -116,13 +116,13 @@ def fit(
     from hybridsde.report.terminal import fit_progress
     from hybridsde.run.project import Project, check_target
 
-    console = Console(quiet=quiet)
+    console = Console()
     began = time.monotonic()
     check_target(out, resume=resume)
     with _notices(console):
         project = Project.open(config)
         try:
-            with fit_progress(console) as watch:
+            with fit_progress(Console(quiet=quiet)) as watch:
                 run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
         except KeyboardInterrupt:
             Console(stderr=True).print(
@@ -188,7 +188,7 @@ def forecast(
     holds every draw of states and measurements. Without --steps and --times, the times of the
     data are used.
     """
-    from hybridsde.forecast.export import forecast_times, write_forecast
+    from hybridsde.forecast.export import future_of, write_forecast
 
     console = Console()
     if steps and times:
@@ -196,15 +196,15 @@ def forecast(
     with _notices(console):
         loaded, recordings = _open(run, data, trust)
         chosen = loaded.facts["settings"]["forecast"]
-        elapsed = forecast_times(recordings, steps, times)
+        clock, inputs = future_of(recordings, steps, times)
         count = draws or chosen["draws"]
         per_weight = chosen["paths_per_weight"] if count % chosen["paths_per_weight"] == 0 else 1
         result = loaded.forecast(
-            recordings.start(), elapsed=elapsed, draws=count, paths_per_weight=per_weight
+            recordings.start(), clock, inputs=inputs, draws=count, paths_per_weight=per_weight
         )
         write_forecast(result, out)
     console.print(
-        f"Wrote {out}: {len(recordings)} trajectories, {len(elapsed)} times, {count} draws.",
+        f"Wrote {out}: {len(recordings)} trajectories, {clock.shape[1]} times, {count} draws.",
         soft_wrap=True,
     )
 
@@ -255,7 +255,7 @@ def compare(
 
     Writes scores.csv (one row per fit), comparison.csv, comparison.md and comparison.png/svg.
     """
-    from hybridsde._files import write_whole
+    from hybridsde._files import make_folder, write_whole
     from hybridsde.report.comparison import comparison_figure, comparison_markdown
     from hybridsde.report.paper_figures import save
     from hybridsde.report.terminal import fit_progress, frame_table
@@ -263,16 +263,16 @@ def compare(
     from hybridsde.run.compare import summarise, variants
     from hybridsde.run.project import Project
 
-    console = Console(stderr=as_json, quiet=quiet)
-    if out.exists() and any(out.iterdir()):
-        raise InputError(f"{out} exists and is not empty. Choose another folder.")
+    console = Console(stderr=as_json)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} exists and is not an empty folder. Choose another.")
+    make_folder(out)
     with _notices(console):
         project = Project.open(config)
         epochs = len(variants(project)) * project.training.epochs
-        with fit_progress(console, epochs) as watch:
+        with fit_progress(Console(stderr=as_json, quiet=quiet), epochs) as watch:
             scores = run_all(project, seeds, watch)
     table = summarise(scores)
-    out.mkdir(parents=True, exist_ok=True)
     write_whole(out / "scores.csv", scores.to_csv(index=False))
     write_whole(out / "comparison.csv", table.to_csv(index=False))
     write_whole(out / "comparison.md", comparison_markdown(table))

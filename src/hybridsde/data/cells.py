@@ -16,9 +16,9 @@ UNITS = {
     "year": 31557600.0,
 }
 """Units that timestamps can be counted in, in seconds; a year is 365.25 days."""
-LINE = "line of the file"
+LINE = "\0line"
 """Column that remembers where a row was read, for messages."""
-SOURCE = "file"
+SOURCE, FILE = "\0file", "\0name"
 
 
 def source_of(frame: pd.DataFrame) -> str:

@@ -1,5 +1,6 @@
 """Files of recordings: CSV and Parquet."""
 
+import csv
 import glob
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError, suggest
-from hybridsde.data.cells import LINE, SOURCE
+from hybridsde.data.cells import FILE, LINE, SOURCE
 from hybridsde.data.table import Columns, from_frame
 from hybridsde.data.trajectories import Trajectories
 
@@ -25,8 +26,8 @@ def read_table(
     many = len(frames) > 1
     if many and columns.id is None:
         names = [f"{frame[SOURCE].iloc[0]}" for frame in frames]
-        frames = [f.assign(**{"file name": n}) for f, n in zip(frames, names, strict=True)]
-        columns = Columns(columns.states, columns.time, "file name", columns.inputs, columns.unit)
+        frames = [f.assign(**{FILE: n}) for f, n in zip(frames, names, strict=True)]
+        columns = Columns(columns.states, columns.time, FILE, columns.inputs, columns.unit)
     return from_frame(pd.concat(frames, ignore_index=True), columns, strict=strict)
 
 
@@ -53,10 +54,13 @@ def read_csv(
 def find_files(files: str | Path | Sequence[str | Path]) -> list[Path]:
     """The files that names with wildcards stand for, sorted."""
     patterns = [files] if isinstance(files, str | Path) else list(files)
+    if not patterns:
+        raise InputError("No file is named. Give at least one.")
     found: list[Path] = []
     for pattern in map(str, patterns):
-        wild = any(character in pattern for character in "*?[")
-        paths = sorted(map(Path, glob.glob(pattern))) if wild else [Path(pattern)]
+        wild = any(character in pattern for character in "*?") and not Path(pattern).exists()
+        escaped = pattern.replace("[", "[[]")
+        paths = sorted(map(Path, glob.glob(escaped))) if wild else [Path(pattern)]
         missing = not paths or not all(path.exists() for path in paths)
         if missing:
             folder = Path(pattern).parent
@@ -87,6 +91,7 @@ def _read(path: Path, separator: str) -> pd.DataFrame:
     if not any(line.strip() for line in lines[comments:]):
         raise InputError(f"{path} is empty. It needs a line of column names and a row per time.")
     _check_separator(path, lines[comments], separator)
+    _check_width(path, lines[comments:], comments, separator)
     try:
         frame = pd.read_csv(
             path,
@@ -97,7 +102,7 @@ def _read(path: Path, separator: str) -> pd.DataFrame:
             skip_blank_lines=False,
             encoding="utf-8-sig",
         )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
         raise InputError(f"{path} is not a table: {str(error).strip()}") from None
     frame.columns = [str(name).strip() for name in frame.columns]
     frame[LINE] = np.arange(len(frame)) + comments + 2
@@ -116,6 +121,21 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     except (OSError, ValueError) as error:
         raise InputError(f"{path} is not a Parquet file: {str(error).splitlines()[0]}") from None
     return frame.assign(**{LINE: np.arange(len(frame)) + 1, SOURCE: str(path)})
+
+
+def _check_width(path: Path, lines: list[str], skipped: int, separator: str) -> None:
+    """No row has more cells than the header, and no two columns one name."""
+    rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+    header = [name.strip() for name in next(rows)]
+    for position, name in enumerate(header):
+        if name and name in header[:position]:
+            raise InputError(f"{path} has two columns called {name!r}. Rename one.")
+    for row in rows:
+        if len(row) > len(header):
+            raise InputError(
+                f"{path}, line {skipped + rows.line_num}: {len(row)} cells, but the header names "
+                f"{len(header)} columns. Remove a cell or name its column."
+            )
 
 
 def _check_separator(path: Path, header: str, separator: str) -> None:

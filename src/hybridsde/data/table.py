@@ -9,8 +9,11 @@ import pandas as pd
 import xarray as xr
 
 from hybridsde._errors import InputError, InputNotice, suggest
-from hybridsde.data.cells import LINE, SOURCE, numbers_of, place, source_of, times_of
+from hybridsde.data.cells import FILE, LINE, SOURCE, numbers_of, place, source_of, times_of
 from hybridsde.data.trajectories import Trajectories
+
+ID, TIME = "\0id", "\0time"
+"""Columns that no table can have."""
 
 
 @dataclass(frozen=True)
@@ -47,32 +50,32 @@ def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) ->
         raise InputError(f"{source_of(frame)} holds no rows. Give at least two times.")
     for name in _wanted(columns):
         if name not in frame.columns:
-            shown = [c for c in frame.columns if c not in (LINE, SOURCE)]
+            shown = [c for c in frame.columns if c not in (LINE, SOURCE, FILE)]
             raise InputError(
                 f"{source_of(frame)} has no column {name!r}; its columns are "
                 f"{', '.join(map(str, shown))}.{suggest(name, map(str, shown))}"
             )
-    clean = pd.DataFrame({"time": times_of(frame, columns.time, columns.unit)})
-    clean["id"] = _ids(frame, columns)
+    clean = pd.DataFrame({TIME: times_of(frame, columns.time, columns.unit)})
+    clean[ID] = _ids(frame, columns)
     for name in (*columns.states, *columns.inputs):
         clean[name] = numbers_of(frame, name)
     if strict:
         _check_constant(frame, clean, columns)
-    order = clean.sort_values(["id", "time"], kind="stable").index
+    order = clean.sort_values([ID, TIME], kind="stable").index
     _check_pairs(frame, clean.loc[order], columns)
     _say_sorted(frame, clean)
     clean = clean.loc[order]
-    groups = [group for _, group in clean.groupby("id", sort=False)]
+    groups = [group for _, group in clean.groupby(ID, sort=False)]
     _check_lengths(frame, groups)
     inputs = [_filled(frame, group, columns) for group in groups]
     return Trajectories.from_arrays(
-        [group["time"].to_numpy() for group in groups],
+        [group[TIME].to_numpy() for group in groups],
         [np.nan_to_num(group[list(columns.states)].to_numpy()) for group in groups],
         states=tuple(columns.states),
         observed=[group[list(columns.states)].notna().to_numpy() for group in groups],
         inputs=inputs if columns.inputs else None,
         input_names=tuple(columns.inputs) if columns.inputs else None,
-        ids=[str(group["id"].iloc[0]) for group in groups],
+        ids=[str(group[ID].iloc[0]) for group in groups],
     )
 
 
@@ -145,20 +148,20 @@ def _check_constant(frame: pd.DataFrame, clean: pd.DataFrame, columns: Columns) 
 
 
 def _check_pairs(frame: pd.DataFrame, clean: pd.DataFrame, columns: Columns) -> None:
-    twice = np.flatnonzero(clean.duplicated(["id", "time"]))
+    twice = np.flatnonzero(clean.duplicated([ID, TIME]))
     if twice.size:
         row = int(clean.index[twice[0]])
         one = clean.loc[row]
-        whose = "" if columns.id is None else f" of {one['id']!r}"
+        whose = "" if columns.id is None else f" of {one[ID]!r}"
         raise InputError(
-            f"{place(frame, row)}: time {one['time']:g}{whose} is there twice. Merge the rows, "
+            f"{place(frame, row)}: time {one[TIME]:g}{whose} is there twice. Merge the rows, "
             f"or name the column that tells trajectories apart as `id`."
         )
 
 
 def _say_sorted(frame: pd.DataFrame, clean: pd.DataFrame) -> None:
-    for name, group in clean.groupby("id", sort=False):
-        if np.any(np.diff(group["time"].to_numpy(float)) < 0):
+    for name, group in clean.groupby(ID, sort=False):
+        if np.any(np.diff(group[TIME].to_numpy(float)) < 0):
             warnings.warn(
                 f"{source_of(frame)}: times of {name!r} are not in order; they were sorted.",
                 InputNotice,
@@ -171,7 +174,7 @@ def _check_lengths(frame: pd.DataFrame, groups: list[pd.DataFrame]) -> None:
     for group in groups:
         if len(group) == 1:
             raise InputError(
-                f"{place(frame, int(group.index[0]))}: trajectory {group['id'].iloc[0]!r} has "
+                f"{place(frame, int(group.index[0]))}: trajectory {group[ID].iloc[0]!r} has "
                 "one row, so there is nothing to predict after its start. Remove it."
             )
 
@@ -184,6 +187,6 @@ def _filled(frame: pd.DataFrame, group: pd.DataFrame, columns: Columns) -> np.nd
         row, column = first[0]
         raise InputError(
             f"{place(frame, int(group.index[row]))}: input {columns.inputs[column]!r} has no "
-            f"value at the start of trajectory {group['id'].iloc[0]!r}. Fill it in."
+            f"value at the start of trajectory {group[ID].iloc[0]!r}. Fill it in."
         )
     return values.to_numpy(float)

@@ -1,5 +1,6 @@
 """A fit that can be killed at any moment and taken up again."""
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -67,6 +68,14 @@ def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     return arrays, notes
 
 
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+    content = hashlib.sha256()
+    for name in sorted(arrays):
+        content.update(name.encode())
+        content.update(arrays[name].tobytes())
+    return content.hexdigest()
+
+
 @dataclass
 class Checkpoint:
     """The file that remembers where a fit is."""
@@ -83,7 +92,8 @@ class Checkpoint:
             return
         arrays = {f"state{name}": array for name, array in named_arrays(state).items()}
         arrays |= {f"history/{name}": np.asarray(rows, order="C") for name, rows in history.items()}
-        write_whole(self.path, save(arrays, {"fingerprint": self.fingerprint}))
+        notes = {"fingerprint": self.fingerprint, "sha256": _digest(arrays)}
+        write_whole(self.path, save(arrays, notes))
         self._last = time.monotonic()
 
     def restore(self, state: FitState) -> tuple[FitState, dict[str, np.ndarray]] | None:
@@ -91,6 +101,8 @@ class Checkpoint:
         if not self.path.exists():
             return None
         arrays, notes = read_arrays(self.path)
+        if notes.get("sha256") != _digest(arrays):
+            raise InputError(f"{self.path} was changed after it was written. Fit anew.")
         if notes.get("fingerprint") != self.fingerprint:
             raise InputError(
                 f"{self.path} belongs to a fit with other settings or data. Fit into another "

@@ -138,9 +138,10 @@ def _drive(
         for epoch in range(begun, epochs):
             if np.all(state.stopped):
                 break
-            state, log = step(state, problem)
-            terms = _columns(log)
-            history = {name: [*history.get(name, ()), value] for name, value in terms.items()}
+            after, log = step(state, problem)
+            terms = _columns(log)  # waits for the epoch; a Ctrl-C lands here or before
+            rows = {name: [*history.get(name, ()), value] for name, value in terms.items()}
+            state, history = after, rows
             for callback in callbacks:
                 done, total = part[0] * epochs + epoch + 1, part[1] * epochs
                 callback(Progress(done, total, terms))

@@ -14,16 +14,27 @@ from hybridsde.forecast.forecast import Forecast
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def forecast_times(start: Trajectories, steps: int | None, times: Path | None) -> np.ndarray:
-    """Times since the start: a number of usual intervals, those in a file, or the data's own."""
+def future_of(
+    data: Trajectories, steps: int | None, times: Path | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Times to forecast on the clock of the data, and the inputs there, one row per trajectory.
+
+    A number of usual intervals, times since the start in a file, or the times of the data. Where
+    times are not those of the data an input keeps its last recorded value.
+    """
+    if steps is None and times is None:
+        return data.times[:, 1:], data.inputs[:, 1:]
     if times is not None:
-        return _read_times(times)
-    gaps = np.diff(start.times, axis=1)
-    usual = float(np.median(gaps[gaps > 0]))
-    if steps is None:
-        longest = float((start.times.max(1) - start.times[:, 0]).max())
-        steps = max(1, round(longest / usual))
-    return usual * np.arange(1, steps + 1)
+        elapsed = _read_times(times)
+    else:
+        gaps = np.diff(data.times, axis=1)
+        elapsed = float(np.median(gaps[gaps > 0])) * np.arange(1, (steps or 0) + 1)
+    clock = data.times[:, :1] + elapsed
+    rows = [
+        np.searchsorted(data.times[n, : data.lengths[n]], clock[n] + 1e-9, "right") - 1
+        for n in range(len(data))
+    ]
+    return clock, np.stack([data.inputs[n, row] for n, row in enumerate(rows)])
 
 
 def summary(forecast: Forecast) -> pd.DataFrame:

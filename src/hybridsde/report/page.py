@@ -15,7 +15,7 @@ from jinja2 import Environment, StrictUndefined
 from hybridsde.data import Trajectories
 from hybridsde.forecast import Forecast
 from hybridsde.forecast.calibration import coverage, pit
-from hybridsde.physics import EquationPhysics
+from hybridsde.physics import EquationPhysics, PositivePhysics
 from hybridsde.physics.expression import mathml, symbol
 from hybridsde.report import panels
 from hybridsde.run import Run
@@ -66,7 +66,9 @@ def render(folder: Path, run: Run, division: Division) -> str:
         scores=None if held_out is None else plain_scores(run.score(held_out, draws=DRAWS)),
         fans=[] if forecast is None or held_out is None else _fans(forecast, held_out, clock),
         calibration=[] if forecast is None or held_out is None else _calibrated(forecast, held_out),
-        shares=None if forecast is None else _shares(forecast, clock),
+        shares=None
+        if forecast is None or held_out is None
+        else _shares(forecast, held_out.times[:, 0], clock),
         settings=_settings_text(folder, settings),
         versions=json.loads((folder / "run.json").read_text())["versions"],
         seed=run.seed,
@@ -99,6 +101,8 @@ def _equations(run: Run) -> list[str]:
             part = formulas.get(name, f"<msub><mi>r</mi>{symbol(name)}</msub>")
             strength = float(gate[index])
             factor = "" if strength == 1 else f"<mn>{strength:.2f}</mn><mo>·</mo>"
+            if name in run.declared.positive:
+                part = f"<mfrac><mn>1</mn>{symbol(name)}</mfrac><mo>(</mo>{part}<mo>)</mo>"
             parts.append(f'<mrow class="known">{factor}{part}</mrow>')
         if network:
             parts.append(
@@ -106,9 +110,10 @@ def _equations(run: Run) -> list[str]:
                 f"{arguments}<mo>)</mo></mrow>"
             )
         drift = "<mo>+</mo>".join(parts) or "<mn>0</mn>"
+        logarithm = "<mi>ln</mi>" if name in run.declared.positive else ""
         lines.append(
             '<math display="block"><mrow><mi>d</mi>'
-            f"{symbol(name)}<mo>=</mo><mo>[</mo>{drift}<mo>]</mo><mi>d</mi><mi>t</mi><mo>+</mo>"
+            f"{logarithm}{symbol(name)}<mo>=</mo><mo>[</mo>{drift}<mo>]</mo><mi>d</mi><mi>t</mi><mo>+</mo>"
             f"<msub><mi>G</mi>{symbol(name)}</msub><mi>d</mi><msub><mi>W</mi>{symbol(name)}</msub>"
             "</mrow></math>"
         )
@@ -179,6 +184,8 @@ def _slices(run: Run, data: Trajectories, most: int = 6) -> list[str]:
 def _rates(run: Run, grid: np.ndarray, data: Trajectories) -> tuple[np.ndarray, np.ndarray]:
     """Learned drifts under draws of the weights, and the known drift, γ included."""
     inputs = data.inputs[data.inputs.shape[0] // 2, 0] if data.input_names else np.zeros(0)
+    logarithms = np.array([name in run.declared.positive for name in run.declared.states])
+    places = np.where(logarithms, np.log(np.where(logarithms, grid, 1.0)), grid)
     u, t = jnp.asarray(inputs), jnp.asarray(float(np.median(data.times)))
 
     def one(key) -> tuple[jax.Array, jax.Array]:
@@ -187,10 +194,11 @@ def _rates(run: Run, grid: np.ndarray, data: Trajectories) -> tuple[np.ndarray, 
             lambda leaf: jnp.zeros(leaf.shape[2:], leaf.dtype),
             sde.learned.network.noise(jnp.zeros(1, jnp.uint32), 1, key=key),
         )
-        return jax.vmap(lambda h: sde.drift(t, h, u, noise))(jnp.asarray(grid))
+        return jax.vmap(lambda h: sde.drift(t, h, u, noise))(jnp.asarray(places))
 
     learned, known = jax.vmap(one)(jr.split(jr.key(run.seed), WEIGHTS))
-    return np.asarray(learned), np.asarray(known[0])
+    slope = np.where(logarithms, grid, 1.0)  # dx/dt = x d ln x/dt
+    return np.asarray(learned) * slope, np.asarray(known[0]) * slope
 
 
 def _numbers(run: Run) -> list[dict[str, str]]:
@@ -200,22 +208,28 @@ def _numbers(run: Run) -> list[dict[str, str]]:
     if spread is not None:
         values = np.broadcast_to(np.asarray(spread.value), (len(run.declared.states),))
         rows += [
-            {"name": f"G, noise of {name}", "value": f"{value:.3g}"}
+            {"name": f"G, noise of {_scale(run, name)}", "value": f"{value:.3g}"}
             for name, value in zip(run.declared.states, values, strict=True)
         ]
     observation = run.model.observation
     values = np.broadcast_to(np.asarray(observation.sd.value), (len(observation.names),))
     rows += [
-        {"name": f"measurement noise of {name}", "value": f"{value:.3g}"}
+        {"name": f"measurement noise of {_scale(run, name)}", "value": f"{value:.3g}"}
         for name, value in zip(observation.names, values, strict=True)
     ]
-    parameters = getattr(run.model.known.physics, "parameters", {})
+    physics = run.model.known.physics
+    inner = physics.inner if isinstance(physics, PositivePhysics) else physics
+    parameters = getattr(inner, "parameters", {})
     rows += [
         {"name": name, "value": f"{float(parameter.value):.4g}"}
         for name, parameter in parameters.items()
         if np.ndim(parameter.value) == 0
     ]
     return rows
+
+
+def _scale(run: Run, name: str) -> str:
+    return f"ln {name}" if name in run.declared.positive else name
 
 
 def _fans(forecast: Forecast, held_out: Trajectories, clock: str) -> list[str]:
@@ -238,12 +252,12 @@ def _calibrated(forecast: Forecast, held_out: Trajectories) -> list[str]:
     return [panels.calibration(covered), panels.pit_histogram(pits[seen])]
 
 
-def _shares(forecast: Forecast, clock: str) -> str:
+def _shares(forecast: Forecast, starts: np.ndarray, clock: str) -> str:
     """Mean over trajectories and states, each state in units of its own total variance."""
     parts = forecast.variance()
     whole = parts["total"].mean(("trajectory", "time"))
     scaled = (parts / whole).mean(("trajectory", "state"))
-    elapsed = (parts["clock"] - parts["clock"].isel(time=0)).mean("trajectory").values
+    elapsed = (parts["clock"] - starts[:, None]).mean("trajectory").values
     return panels.shares(
         elapsed, scaled["aleatoric"].values, scaled["epistemic"].values, f"{clock} since the start"
     )

@@ -20,6 +20,7 @@ BLUE, ORANGE, GREEN, PINK = "#3b8fd1", "#e08a1e", "#20a486", "#cc79a7"
 PART_COLOURS = {"train": BLUE, "validation": GREEN, "test": ORANGE}
 STYLE = {
     "svg.fonttype": "none",
+    "text.parse_math": False,
     "font.family": "sans-serif",
     "font.size": 9,
     "text.color": INK,
@@ -109,10 +110,12 @@ def training(history: pd.DataFrame) -> str:
             checked = history["validation_loss"]
             axes.plot(history.index + 1, checked, color=ORANGE, lw=1.3, label="validation −ln p")
             curves.append(checked)
-            best = int(np.nanargmin(checked))
-            axes.plot(best + 1, checked.iloc[best], "o", color=ORANGE, ms=4, label="kept")
+            if np.isfinite(checked).any():
+                best = int(np.nanargmin(checked))
+                axes.plot(best + 1, checked.iloc[best], "o", color=ORANGE, ms=4, label="kept")
         shown = np.concatenate([rows.iloc[len(rows) // 20 :] for rows in curves])
-        low, high = np.nanquantile(shown, [0, 0.98])
+        shown = shown[np.isfinite(shown)]
+        low, high = np.quantile(shown, [0, 0.98]) if shown.size else (0.0, 1.0)
         axes.set_ylim(low - 0.08 * (high - low) - 1e-9, high + 0.1 * (high - low) + 1e-9)
         axes.set(xlabel="epoch", ylabel="loss per trajectory", title="Training")
         axes.legend()

@@ -85,10 +85,16 @@ def best_factors(
 
     factors, one = jnp.array(FACTORS), jnp.ones(())
     losses = jax.lax.map(lambda factor: loss(factor, one), factors)
-    diffusion = factors[jnp.argmin(losses)]
+    diffusion = _lowest(factors, losses)
     noises = jnp.array(NOISE_FACTORS)
     losses = jax.lax.map(lambda factor: loss(diffusion, factor), noises)
-    return {"diffusion": diffusion, "noise": noises[jnp.argmin(losses)]}
+    return {"diffusion": diffusion, "noise": _lowest(noises, losses)}
+
+
+def _lowest(factors: Float[Array, " factor"], losses: Float[Array, " factor"]) -> Scalar:
+    """The factor with the lowest loss; one where no loss is finite."""
+    best = jnp.argmin(losses)
+    return jnp.where(jnp.isfinite(losses[best]), factors[best], 1.0)
 
 
 def scale_spreads(model: BayesianSDE, diffusion: Scalar, noise: Scalar) -> BayesianSDE:

@@ -1,6 +1,7 @@
 """Which recordings are trained on, which choose the epoch, and which are kept for scores."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,8 @@ import pandas as pd
 from hybridsde._errors import InputError
 from hybridsde.data import Columns, Trajectories, from_frame, to_frame
 
+ID, TIME, PART = "series id", "series time", "series part"
+"""Columns of the saved table; names of states are single words."""
 PARTS = ("train", "validation", "test")
 FEWEST = 4
 """With fewer training recordings none is spared for validation."""
@@ -52,16 +55,22 @@ class Division:
 
     def to_frame(self) -> pd.DataFrame:
         """All recordings in one table with a column that says which part each belongs to."""
-        frames = [to_frame(data).assign(part=name) for name, data in self.parts().items()]
+        frames = [
+            to_frame(data, id=ID, time=TIME).assign(**{PART: name})
+            for name, data in self.parts().items()
+        ]
         return pd.concat(frames, ignore_index=True)
 
 
-def read_division(path, states: tuple[str, ...], inputs: tuple[str, ...]) -> Division:
+def read_division(path: Path, states: tuple[str, ...], inputs: tuple[str, ...]) -> Division:
     """The inverse of `Division.to_frame`, from a CSV file."""
-    frame = pd.read_csv(path, dtype={"id": str, "part": str})
-    columns = Columns(states, "t", "id", inputs)
+    columns = Columns(states, TIME, ID, inputs)
     parts = {}
-    for name in PARTS:
-        rows = frame.loc[frame["part"] == name]
-        parts[name] = from_frame(rows, columns, strict=False) if len(rows) else None
-    return Division(**parts)
+    try:
+        frame = pd.read_csv(path, dtype={ID: str, PART: str})
+        for name in PARTS:
+            rows = frame.loc[frame[PART] == name]
+            parts[name] = from_frame(rows, columns, strict=False) if len(rows) else None
+        return Division(**parts)
+    except (OSError, KeyError, ValueError, pd.errors.ParserError) as error:
+        raise InputError(f"{path} is damaged ({error}). Fit again.") from None

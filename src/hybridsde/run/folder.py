@@ -3,7 +3,6 @@
 import hashlib
 import json
 import platform
-import shutil
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +16,7 @@ import pandas as pd
 from safetensors.numpy import save
 
 from hybridsde._errors import InputError
-from hybridsde._files import write_whole
+from hybridsde._files import make_folder, write_whole
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit.checkpoint import fill, named_arrays, read_arrays
 from hybridsde.model import BayesianSDE, HybridSDE
@@ -26,6 +25,7 @@ from hybridsde.simulate import AbstractSolver, EulerMaruyama, Heun
 
 FORMAT = 1
 RUN, WEIGHTS, HISTORY, CHECKPOINT = "run.json", "weights.safetensors", "history.csv", "checkpoint"
+NEEDED = ("model", "solver", "weights_sha256", "diverged", "seed", "versions")
 VERSIONS = ("hybridsde", "jax", "equinox", "optax", "numpy")
 
 
@@ -56,10 +56,10 @@ def save_run(
 ) -> None:
     """Write a run; `run.json` comes last, so a folder that has it is complete."""
     declaration = declare(declared)
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     source = physics_source(declared)
     if source and source.resolve() != (folder / PHYSICS_FILE).resolve():
-        shutil.copyfile(source, folder / PHYSICS_FILE)
+        write_whole(folder / PHYSICS_FILE, source.read_bytes())
     weights = save(named_arrays(model))
     write_whole(folder / WEIGHTS, weights)
     write_whole(folder / HISTORY, history.to_csv())
@@ -105,12 +105,20 @@ def load_run(
 ) -> tuple[HybridSDE, BayesianSDE, pd.DataFrame, dict[str, Any]]:
     """Read a run back: the declared model, the trained one, the history and all other facts."""
     facts = read_facts(folder)
+    lacking = [name for name in NEEDED if name not in facts]
+    if lacking:
+        raise InputError(f"{folder / RUN} is damaged: it lacks {lacking[0]!r}. Fit again.")
     path = folder / WEIGHTS
     if not path.exists():
         raise InputError(f"{folder} has no {WEIGHTS}. Fit again.")
     if hashlib.sha256(path.read_bytes()).hexdigest() != facts["weights_sha256"]:
         raise InputError(f"{path} was changed or cut short after it was written. Fit again.")
-    declared = rebuild(facts["model"], folder, trust=trust)
+    try:
+        declared = rebuild(facts["model"], folder, trust=trust)
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"{folder / RUN} is damaged ({error}). Fit again.") from None
     arrays, _ = read_arrays(path)
     model = fill(_untrained(declared), arrays, path)
     try:

@@ -6,10 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError
-from hybridsde._files import write_whole
+from hybridsde._files import make_folder, write_whole
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Training
 from hybridsde.model import HybridSDE
@@ -22,7 +23,7 @@ from hybridsde.run.settings import ForecastSettings, Settings
 from hybridsde.run.settings_file import read_settings
 from hybridsde.simulate import Heun
 
-DATA, SETTINGS = "data.csv", "settings.toml"
+DATA, SETTINGS, UNFINISHED = "data.csv", "settings.toml", "unfinished"
 
 
 @dataclass(frozen=True)
@@ -39,16 +40,17 @@ class Project:
     def open(cls, source: Path) -> "Project":
         """Read settings and data, and check them against each other."""
         settings = read_settings(source)
-        data = settings.read_data(source.parent)
+        shares = (settings.data.test, settings.data.validation)
         try:
+            data = settings.read_data(source.parent)
             model = settings.build_model(source.parent, trust=True)
             model.check_training(data)
+            division = Division.of(data, *shares, seed=settings.train.seed)
+            model.check_training(division.train)
         except InputError:
             raise
         except ValueError as error:
             raise InputError(f"{source}: {error}") from None
-        shares = (settings.data.test, settings.data.validation)
-        division = Division.of(data, *shares, seed=settings.train.seed)
         return cls(settings, source, model, data, division)
 
     @cached_property
@@ -111,15 +113,17 @@ class Project:
     ) -> Run:
         """Train into a folder: settings, data, checkpoints on the way, and the finished run."""
         check_target(out, resume=resume)
-        out.mkdir(parents=True, exist_ok=True)
+        make_folder(out)
+        write_whole(out / UNFINISHED, "This fit is under way, or was stopped: see --resume.\n")
+        run = self.fit(out / CHECKPOINT, callbacks)
         write_whole(out / SETTINGS, self.source.read_bytes())
         write_whole(out / DATA, self.division.to_frame().to_csv(index=False))
-        run = self.fit(out / CHECKPOINT, callbacks)
         if self.test is not None:
             scores = run.score(self.test, draws=self.settings.forecast.draws)
             run = replace(run, facts={**run.facts, "test_scores": plain_scores(scores)})
         run.save(out)
-        (out / CHECKPOINT).unlink(missing_ok=True)
+        for name in (CHECKPOINT, UNFINISHED):
+            (out / name).unlink(missing_ok=True)
         return run
 
 
@@ -129,14 +133,13 @@ def check_target(out: Path, *, resume: bool) -> None:
         raise InputError(f"{out} holds a finished run. Choose another folder, or remove it.")
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file. Choose another name for the folder.")
-    begun = (out / CHECKPOINT).exists()
+    begun = (out / UNFINISHED).exists()
     if begun and not resume:
         raise InputError(
             f"{out} holds a fit that was not finished. Say --resume to go on, or choose another "
             "folder."
         )
-    foreign = {DATA, SETTINGS, f".{CHECKPOINT}.part", CHECKPOINT}
-    if out.is_dir() and not resume and any(p.name not in foreign for p in out.iterdir()):
+    if out.is_dir() and not begun and any(out.iterdir()):
         raise InputError(f"{out} exists and is not empty. Choose another folder.")
 
 
@@ -159,7 +162,9 @@ def as_scored(run: Run, data: Trajectories) -> Trajectories:
 def plain_scores(scores: pd.DataFrame) -> dict[str, Any]:
     """Scores as JSON: overall, and per state."""
     rows = {
-        str(name): {column: float(value) for column, value in row.items()}
+        str(name): {
+            column: float(value) if np.isfinite(value) else None for column, value in row.items()
+        }
         for name, row in scores.iterrows()
     }
     return {"overall": rows.pop("overall"), "states": rows}

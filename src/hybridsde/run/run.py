@@ -18,7 +18,7 @@ from hybridsde.fit import Callback, Checkpoint, Training, train
 from hybridsde.forecast import SCORES, Forecast, evaluate, future, label, predict
 from hybridsde.model import BayesianSDE, HybridSDE, check_starts
 from hybridsde.objective import AbstractObjective, EmpiricalPACBayes
-from hybridsde.run.declaration import declare
+from hybridsde.run.declaration import declare, physics_source
 from hybridsde.run.folder import (
     RUN,
     fingerprint,
@@ -178,8 +178,10 @@ def fit(
         seen["validation"] = series_prints(validation)
     keeper = None
     if checkpoint is not None:
-        print_ = fingerprint(declare(model), repr(objective), repr(solver), training, seed, seen)
-        keeper = Checkpoint(Path(checkpoint), print_)
+        source = physics_source(model)
+        code = source.read_text() if source else ""
+        facts = (declare(model), code, repr(objective), repr(solver), training, seed, seen)
+        keeper = Checkpoint(Path(checkpoint), fingerprint(*facts))
     fitted = train(
         untrained,
         batch,

@@ -21,6 +21,7 @@ from hybridsde.simulate import Heun
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Spread = Literal["learn"] | Positive | list[Positive]
 
@@ -45,7 +46,7 @@ class DataSettings(_Table):
     id: str | None = None
     inputs: list[str] = []
     unit: str | None = None
-    separator: str = ","
+    separator: Annotated[str, Field(min_length=1, max_length=1)] = ","
     hidden_states: list[str] = []
     """States that exist but are never measured."""
     positive: list[str] = []
@@ -64,7 +65,7 @@ class DataSettings(_Table):
 class ParameterSettings(_Table):
     """A parameter of the known equations that may be learned."""
 
-    value: float
+    value: Finite
     learn: bool = False
     low: float | None = None
     high: float | None = None
@@ -94,7 +95,7 @@ class PhysicsSettings(_Table):
     equations: list[str] = []
     python: str | None = None
     """file.py:function, for what equations cannot say. Runs the file."""
-    parameters: dict[str, float | ParameterSettings] = {}
+    parameters: dict[str, Finite | ParameterSettings] = {}
     gate: Literal["learn"] | Annotated[float, Field(ge=0, le=1)] | dict[str, float] | None = None
 
     @model_validator(mode="after")
@@ -142,7 +143,7 @@ class TrainSettings(_Table):
     clip: Positive = 10.0
     substeps: Count | None = None
     piece: Annotated[int, Field(ge=2)] = PIECE
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**31 - 10_000)] = 0
 
     def build_objective(self) -> AbstractObjective:
         """The loss."""
@@ -177,7 +178,7 @@ class TrainSettings(_Table):
 class ForecastSettings(_Table):
     """[forecast]: how many futures are drawn."""
 
-    draws: Count = 200
+    draws: Annotated[int, Field(ge=2)] = 200
     paths_per_weight: Count = 4
     horizon: Annotated[int, Field(ge=1)] | None = None
     """How many rows ahead are scored, from every such row on; whole trajectories by default."""

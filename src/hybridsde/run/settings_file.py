@@ -22,7 +22,7 @@ def read_settings(path: Path) -> Settings:
         ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}.") from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not TOML: {error}.") from None
     return check_settings(content, str(path))
 

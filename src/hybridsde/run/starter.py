@@ -1,5 +1,7 @@
 """A commented settings file from a first look at a table."""
 
+import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +18,9 @@ TEMPLATE = """\
 # Lines that begin with # are not used; most of what they say is the default.
 
 [data]
-files = "{files}"            # a name, or several with * and ?
+files = {files}            # a name, or several with * and ?
 {id}
-time = "{time}"
+time = {time}
 {unit}
 states = {states}            # what changes in time and is to be forecast
 {inputs}
@@ -49,8 +51,8 @@ states = {states}            # what changes in time and is to be forecast
 """
 
 
-def starter(table: Path, separator: str | None = None) -> str:
-    """Settings for a CSV file, with columns guessed from their names and contents."""
+def starter(table: Path, folder: Path, separator: str | None = None) -> str:
+    """Settings, to stand in `folder`, for a CSV file whose columns are guessed."""
     separator = separator or _separator(table)
     frame = raw_table(table, separator)
     numbers = {str(name): as_numbers(frame, name) for name in frame.columns}
@@ -62,27 +64,35 @@ def starter(table: Path, separator: str | None = None) -> str:
     if time is None:
         raise InputError(f"{table}: no column looks like a time. Name one of them t or time.")
     identity = next((lower[name] for name in IDS if name in lower and lower[name] != time), None)
-    states = [name for name in numeric if name not in (time, identity) and _varies(numbers[name])]
+    usable = [name for name in numeric if name.isidentifier() and name != "t"]
+    states = [name for name in usable if name not in (time, identity) and _varies(numbers[name])]
     if not states:
-        raise InputError(f"{table}: no column holds numbers that change in time.")
+        raise InputError(
+            f"{table}: no column holds numbers that change in time under a name of one word, which "
+            "equations can use. Rename columns."
+        )
     stamped = np.isnan(numbers[time]).all()
     return TEMPLATE.format(
         name=table.with_suffix(".toml").name,
-        files=table.name,
+        files=json.dumps(os.path.relpath(table, folder), ensure_ascii=False),
         id=f'id = "{identity}"'
         if identity
         else '# id = "run"               # names the trajectory',
-        time=time,
+        time=_quoted(time),
         unit='unit = "h"                 # one unit of time in the equations'
         if stamped
         else '# unit = "day"             # for axes; needed where times are timestamps',
-        states="[" + ", ".join(f'"{name}"' for name in states) + "]",
+        states="[" + ", ".join(map(_quoted, states)) + "]",
         inputs="# inputs = []                # columns that drive the system from outside",
         separator=f"separator = {separator!r}".replace("'", '"')
         if separator != ","
         else '# separator = ","',
         first=states[0],
     )
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _separator(table: Path) -> str:

@@ -1,0 +1,83 @@
+"""How recordings are divided and cut."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import hybridsde as hs
+from helpers import wiggles
+from hybridsde.run.calibrate import scale_spreads
+from hybridsde.run.division import Division, read_division
+
+
+def series(count, length=12):
+    rng = np.random.default_rng(0)
+    times = [np.arange(float(length))] * count
+    values = [rng.normal(size=(length, 2)) for _ in range(count)]
+    return hs.Trajectories.from_arrays(times, values, states=("x", "y"))
+
+
+def test_parts_are_disjoint_and_complete():
+    data = series(10)
+    parts = Division.of(data, 0.2, 0.25, seed=0).parts()
+    assert [len(part) for part in parts.values()] == [6, 2, 2]
+    assert sorted(name for part in parts.values() for name in part.ids) == sorted(data.ids)
+
+
+def test_few_recordings_are_not_spared_for_validation():
+    parts = Division.of(series(4), 0.25, 0.25, seed=0).parts()
+    assert list(parts) == ["train", "test"]
+
+
+def test_one_recording_is_cut_in_time():
+    division = Division.of(series(1, 20), 0.25, 0.2, seed=0)
+    assert division.test is not None
+    assert division.train.times[0, -1] < division.test.times[0, 0]
+    assert division.train.lengths[0] + division.test.lengths[0] == 20
+    with pytest.raises(hs.InputError, match="too few"):
+        Division.of(series(1, 3), 0.25, 0.2, seed=0)
+
+
+def test_a_division_comes_back_from_its_file(tmp_path):
+    division = Division.of(series(6), 0.3, 0.3, seed=0)
+    path = tmp_path / "data.csv"
+    division.to_frame().to_csv(path, index=False)
+    back = read_division(path, ("x", "y"), ())
+    for name, part in division.parts().items():
+        np.testing.assert_allclose(back.parts()[name].values, part.values)
+        assert back.parts()[name].ids == part.ids
+
+
+def test_pieces_use_every_step_once():
+    data = series(2, 12)
+    pieces = data.pieces(5)
+    assert pieces.lengths.tolist() == [5, 5, 4] * 2
+    assert pieces.times[1, 0] == data.times[0, 4]
+    assert (pieces.lengths - 1).sum() == (data.lengths - 1).sum()
+    assert pieces.origins == ("0",) * 3 + ("1",) * 3
+    assert not pieces.observed[2, 4:].any()
+    whole = data.pieces(40)
+    assert whole.ids == data.ids
+
+
+def test_calibration_finds_spreads_that_are_too_large():
+    """G fitted three times too large is brought back towards the truth."""
+    data = wiggles()
+    run = hs.fit(
+        hs.HybridSDE(states=("x", "y"), hidden=(8,), diffusion="learn", noise="learn"),
+        data,
+        objective=hs.EmpiricalBayes(estimator="filtered"),
+        training=hs.Training(epochs=20, batch_size=3, learning_rate=0.02),
+    )
+    wide = dataclasses.replace(run, model=scale_spreads(run.model, jnp.array(3.0), jnp.ones(())))
+    calibrated = hs.calibrate(wide, wiggles(seed=4))
+    assert calibrated.facts["calibration"]["diffusion"] < 0.8
+    before, after = (r.score(wiggles(seed=4)).loc["overall", "crps"] for r in (wide, calibrated))
+    assert after < before
+    fixed = hs.fit(
+        hs.HybridSDE(states=("x", "y"), hidden=(8,)), data, training=hs.Training(epochs=1)
+    )
+    with pytest.raises(hs.InputError, match="Only a learned"):
+        hs.calibrate(fixed, data)
