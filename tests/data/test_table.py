@@ -139,6 +139,10 @@ def test_a_missing_file_and_a_binary_one(tmp_path):
     (tmp_path / "noise.csv").write_bytes(bytes(range(256)))
     with pytest.raises(InputError, match="is not text"):
         read(tmp_path / "noise.csv")
+
+
+def test_a_parquet_file_that_is_none(tmp_path):
+    pytest.importorskip("pyarrow")
     (tmp_path / "noise.parquet").write_bytes(bytes(range(256)))
     with pytest.raises(InputError, match="not a Parquet file"):
         read_table(tmp_path / "noise.parquet", Columns(("x",)))

@@ -66,6 +66,7 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
         exec(compile(block.replace("epochs=100", "epochs=2"), page, "exec"), namespace)
 
 
+@pytest.mark.filterwarnings("ignore::hybridsde.InputNotice")
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
 def test_examples_run(script, tmp_path, monkeypatch):
     """With two epochs, in a folder of their own; those that need data only where they are."""
