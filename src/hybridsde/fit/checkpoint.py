@@ -113,7 +113,3 @@ class Checkpoint:
         cut = len("history/")
         history = {name[cut:]: a for name, a in arrays.items() if name.startswith("history/")}
         return fill(state, kept, self.path), history
-
-    def remove(self) -> None:
-        """The fit is over."""
-        self.path.unlink(missing_ok=True)

@@ -40,7 +40,9 @@ def fan_chart(forecast: Forecast, truth: Trajectories | None, trajectories: int)
             axes = grid[row, column]
             draw_fan(axes, t, series.isel(obs=column).values)
             if truth is not None:
-                _draw_truth(axes, truth, str(series["trajectory"].values), column)
+                name_of_row = str(series["trajectory"].values)
+                if name_of_row in truth.ids:
+                    draw_recorded(axes, truth, truth.ids.index(name_of_row), column)
             axes.spines[["top", "right"]].set_visible(False)
             axes.set_ylabel(name)
             if row == 0:
@@ -52,19 +54,24 @@ def fan_chart(forecast: Forecast, truth: Trajectories | None, trajectories: int)
     return figure
 
 
-def _draw_truth(axes: Axes, truth: Trajectories, name: str, column: int) -> None:
-    """The recorded values, where there are any."""
-    if name not in truth.ids:
-        return
-    index = truth.ids.index(name)
-    seen = truth.observed[index, :, column]
+def draw_recorded(
+    axes: Axes,
+    truth: Trajectories,
+    row: int,
+    column: int,
+    *,
+    ink: str = INK,
+    face: str = "white",
+) -> None:
+    """The recorded values of one observation of one trajectory, where there are any."""
+    seen = truth.observed[row, :, column]
     axes.plot(
-        truth.times[index, seen],
-        truth.values[index, seen, column],
+        truth.times[row, seen],
+        truth.values[row, seen, column],
         "o",
         ms=3,
-        mfc="white",
-        mec=INK,
+        mfc=face,
+        mec=ink,
         mew=0.8,
         label="recorded",
     )

@@ -177,6 +177,10 @@ class HybridSDE:
         logs = np.log(np.where(usable & logarithms, data.values, 1.0))
         return replace(data, values=np.where(logarithms, logs, data.values), observed=usable)
 
+    def batch(self, data: Trajectories) -> Batch:
+        """Recordings as the model sees them, on the device."""
+        return Batch.of(self.encode(data))
+
     def raw_states(self, h: np.ndarray) -> np.ndarray:
         """States in the units of the data."""
         logarithms = np.array([name in self.positive for name in self.states])

@@ -7,6 +7,7 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from lark import Lark, Token, Tree
@@ -30,8 +31,7 @@ DEEPEST = 60
 LARGEST = 3e38
 """Single floats end here."""
 
-_PARSER = Lark(
-    r"""
+GRAMMAR = r"""
     equation: RATE "=" _sum
     _sum: sum
     ?sum: product | sum "+" product -> add | sum "-" product -> subtract
@@ -44,12 +44,21 @@ _PARSER = Lark(
     NAME: /[^\W\d]\w*/
     NUMBER: /(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?/
     %ignore /\s+/
-    """,
-    start="equation",
-    parser="lalr",
-    propagate_positions=True,
-    maybe_placeholders=False,
-)
+    """
+
+
+@cache
+def _parser() -> Lark:
+    """Built when the first equation is read."""
+    return Lark(
+        GRAMMAR,
+        start="equation",
+        parser="lalr",
+        propagate_positions=True,
+        maybe_placeholders=False,
+    )
+
+
 _OPERATORS = {
     "add": "+",
     "subtract": "-",
@@ -79,7 +88,7 @@ def parse(source: str) -> Equation:
         )
     _check_brackets(source)
     try:
-        tree = _PARSER.parse(source)
+        tree = _parser().parse(source)
     except UnexpectedInput as error:
         raise _misread(source, error) from None
     _check_depth(source, tree)

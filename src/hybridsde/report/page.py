@@ -12,6 +12,7 @@ import jax.random as jr
 import numpy as np
 from jinja2 import Environment, StrictUndefined
 
+from hybridsde._files import write_whole
 from hybridsde.data import Trajectories
 from hybridsde.forecast import Forecast
 from hybridsde.forecast.calibration import coverage, pit
@@ -31,8 +32,6 @@ WEIGHTS = 32
 
 def write_page(folder: Path, *, trust: bool = False) -> Path:
     """Write FOLDER/report.html."""
-    from hybridsde._files import write_whole
-
     run = Run.load(folder, trust=trust)
     text = render(folder, run, division_of(folder, run))
     path = folder / "report.html"

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from hybridsde.data import Trajectories
 from hybridsde.forecast.calibration import LEVELS
-from hybridsde.forecast.chart import draw_fan
+from hybridsde.forecast.chart import draw_fan, draw_recorded
 
 INK = "#314159"
 """Stands for the colour of the text, which depends on the reader's theme."""
@@ -129,17 +129,7 @@ def fan(draws: xr.DataArray, truth: Trajectories, row: int, column: int, time_la
     panel = Panel(f"fan{row}x{column}")
     with panel as axes:
         draw_fan(axes, series["clock"].values, series.values, BLUE)
-        seen = truth.observed[row, :, column]
-        axes.plot(
-            truth.times[row, seen],
-            truth.values[row, seen, column],
-            "o",
-            ms=2.6,
-            mfc="none",
-            mec=INK,
-            mew=0.8,
-            label="recorded",
-        )
+        draw_recorded(axes, truth, row, column, ink=INK, face="none")
         axes.set(xlabel=time_label, ylabel=name, title=f"{name} of {trajectory}")
         if column == 0 and row == 0:
             axes.legend(ncols=2)

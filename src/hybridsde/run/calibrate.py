@@ -36,7 +36,7 @@ def calibrate(run: Run, data: Trajectories) -> Run:
     if not any(_learned(run.model)):
         raise InputError("Only a learned diffusion or noise can be calibrated: declare 'learn'.")
     run.declared.check(data)
-    batch = Batch.of(run.declared.encode(data))
+    batch = run.declared.batch(data)
     key = jr.fold_in(jr.key(run.seed), CALIBRATION)
     factors = _best_factors(run.model, run.solver, batch, key)
     facts = {**run.facts, "calibration": {name: float(f) for name, f in factors.items()}}

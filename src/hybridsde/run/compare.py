@@ -13,7 +13,6 @@ import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde._types import PyTree
-from hybridsde.data import Batch
 from hybridsde.fit import Callback, Fitted, train_many
 from hybridsde.forecast import SCORES, score_many
 from hybridsde.run.calibrate import calibrate_many
@@ -71,24 +70,23 @@ def compare(project: Project, seeds: int, watch: Watch | None = None) -> pd.Data
 def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()) -> Fitted:
     """The same fit from several seeds, as one program; each equals `Project.fit` of its seed."""
     keys = jax.vmap(lambda seed: jr.split(jr.key(seed)))(_seeds(project, seeds))
-    batch = Batch.of(project.model.encode(project.pieces))
+    batch = project.model.batch(project.pieces)
     models = eqx.filter_vmap(lambda key: project.model.init(batch, key=key))(keys[:, 0])
-    validation = project.validation
+    kept = project.validation
+    validation = None if kept is None else _repeat(project.model.batch(kept), seeds)
     fitted = train_many(
         models,
         _repeat(batch, seeds),
         project.objective,
         solver=project.solver,
         training=project.training,
-        validation=None
-        if validation is None
-        else _repeat(Batch.of(project.model.encode(validation)), seeds),
+        validation=validation,
         callbacks=callbacks,
         keys=keys[:, 1],
     )
     if project.held_out is None:
         return fitted
-    held_out = _repeat(Batch.of(project.model.encode(project.held_out)), seeds)
+    held_out = _repeat(project.model.batch(project.held_out), seeds)
     roots = jax.vmap(jr.key)(_seeds(project, seeds))
     return replace(fitted, model=calibrate_many(fitted.model, project.solver, held_out, roots))
 
@@ -96,7 +94,7 @@ def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()
 def score_seeds(project: Project, fitted: Fitted, seeds: int) -> pd.DataFrame:
     """Every score on the held-out recordings, one row per seed."""
     assert project.test is not None
-    batch = Batch.of(project.model.encode(project.test))
+    batch = project.model.batch(project.test)
     keys = jax.vmap(jr.key)(_seeds(project, seeds) + 1)
     draws = project.settings.forecast.draws
     table = score_many(fitted.model, project.solver, _repeat(batch, seeds), draws, keys)

@@ -73,9 +73,13 @@ def _plain(value: Any, name: str) -> Any:
         ) from None
 
 
-KINDS: dict[str, type[AbstractParameter]] = {
-    kind.__name__: kind for kind in (Fixed, Free, Positive, Bounded)
+KINDS: dict[str, Callable[..., AbstractParameter]] = {
+    "Fixed": Fixed,
+    "Free": Free,
+    "Positive": Positive.of,
+    "Bounded": Bounded.of,
 }
+"""How a parameter of each kind is made from its value and its limits."""
 
 
 def _parameter(parameter: AbstractParameter, name: str) -> dict[str, Any]:
@@ -95,9 +99,8 @@ def _number(value: Any) -> Any:
     if not (isinstance(value, Mapping) and "kind" in value):
         return value
     given = dict(value)
-    kind = KINDS[given.pop("kind")]
-    start = np.asarray(given.pop("value"), float)
-    return kind(start) if kind in (Fixed, Free) else kind.of(start, **given)  # type: ignore[attr-defined]
+    build = KINDS[given.pop("kind")]
+    return build(np.asarray(given.pop("value"), float), **given)
 
 
 def _physics(physics: AbstractPhysics) -> dict[str, Any]:

@@ -24,7 +24,8 @@ from hybridsde.run.declaration import PHYSICS_FILE, declare, physics_source, reb
 from hybridsde.simulate import AbstractSolver, EulerMaruyama, Heun
 
 FORMAT = 1
-RUN, WEIGHTS, HISTORY, CHECKPOINT = "run.json", "weights.safetensors", "history.csv", "checkpoint"
+RUN, WEIGHTS, HISTORY = "run.json", "weights.safetensors", "history.csv"
+CHECKPOINT, UNFINISHED = "checkpoint", "unfinished"
 NEEDED = ("model", "solver", "weights_sha256", "diverged", "seed", "versions")
 VERSIONS = ("hybridsde", "jax", "equinox", "optax", "numpy")
 
@@ -80,7 +81,7 @@ def read_facts(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise InputError(f"There is no folder {folder}. `hybridsde fit` writes one.")
     if not path.exists():
-        begun = (folder / CHECKPOINT).exists()
+        begun = any((folder / name).exists() for name in (CHECKPOINT, UNFINISHED))
         remedy = (
             "The fit was not finished: repeat `hybridsde fit` with --resume."
             if begun

@@ -11,19 +11,19 @@ import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde._files import make_folder, write_whole
-from hybridsde.data import Batch, Trajectories
+from hybridsde.data import Trajectories
 from hybridsde.fit import Callback, Training
 from hybridsde.model import HybridSDE
 from hybridsde.objective import AbstractObjective
 from hybridsde.run.calibrate import calibrate
 from hybridsde.run.division import Division, read_division
-from hybridsde.run.folder import CHECKPOINT, RUN
+from hybridsde.run.folder import CHECKPOINT, RUN, UNFINISHED
 from hybridsde.run.run import Run, fit
 from hybridsde.run.settings import ForecastSettings, Settings
 from hybridsde.run.settings_file import read_settings
 from hybridsde.simulate import Heun
 
-DATA, SETTINGS, UNFINISHED = "data.csv", "settings.toml", "unfinished"
+DATA, SETTINGS = "data.csv", "settings.toml"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Project:
     @cached_property
     def solver(self) -> Heun:
         """The scheme, with steps as short as the data ask for."""
-        return self.settings.train.build_solver(Batch.of(self.model.encode(self.pieces)))
+        return self.settings.train.build_solver(self.model.batch(self.pieces))
 
     @cached_property
     def training(self) -> Training:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde._types import Numbers, PRNGKeyArray
-from hybridsde.data import Batch, Trajectories
+from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.fit import Callback, Checkpoint, Training, train
 from hybridsde.forecast import SCORES, Forecast, evaluate, future, label, predict
@@ -136,7 +136,7 @@ class Run:
         """Scores of forecasts from the first time of every series, per observation and overall."""
         self.declared.check(data)
         check_whole(draws, "draws", least=2)
-        batch = Batch.of(self.declared.encode(data))
+        batch = self.declared.batch(data)
         table = evaluate(self.model, self.solver, batch, draws, key=self._key(seed))
         rows = [*self.model.observation.names, "overall"]
         return pd.DataFrame({name: np.asarray(table[name]) for name in SCORES}, rows)
@@ -169,7 +169,7 @@ def fit(
         model.check(validation)
     solver = solver or EulerMaruyama()
     init_key, train_key = jr.split(jr.key(seed))
-    batch = Batch.of(model.encode(data))
+    batch = model.batch(data)
     untrained = model.init(batch, key=init_key)
     check_starts(untrained, batch, data.ids)
     objective, training = objective or EmpiricalPACBayes(), training or Training()
@@ -188,7 +188,7 @@ def fit(
         objective,
         solver=solver,
         training=training,
-        validation=None if validation is None else Batch.of(model.encode(validation)),
+        validation=None if validation is None else model.batch(validation),
         callbacks=callbacks,
         checkpoint=keeper,
         key=train_key,

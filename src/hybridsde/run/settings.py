@@ -155,7 +155,7 @@ class TrainSettings(_Table):
 
     def build_training(self, series: int) -> Training:
         """Epochs enough for a few thousand gradient steps, unless they are given."""
-        steps = -(-series // min(self.batch_size, series))
+        steps = Training(batch_size=self.batch_size).batches(series)
         return Training(
             epochs=self.epochs or max(20, round(STEPS / steps)),
             batch_size=self.batch_size,

@@ -37,6 +37,13 @@ class AbstractSolver(eqx.Module):
         """
 
 
+def path_energy(
+    sde: SDE, t: Scalar, h: Float[Array, " state"], learned: Float[Array, " state"], dt: Scalar
+) -> Scalar:
+    """½ fᵀJ⁻¹f Δt, what one step adds to the path KL (Haussmann et al. 2021, Lemma 1)."""
+    return 0.5 * jnp.sum(sde.diffusion.whiten(t, h, learned) ** 2) * dt
+
+
 class EulerMaruyama(AbstractSolver):
     """h ← h + (f + γ∘r) Δt + G ΔW      (Haussmann et al. 2021, eq. em-discretization)
 
@@ -62,7 +69,7 @@ class EulerMaruyama(AbstractSolver):
     ) -> tuple[Float[Array, " state"], Scalar]:
         """One Euler step."""
         learned, known = sde.drift(t, h, u, noise)
-        energy = 0.5 * jnp.sum(sde.diffusion.whiten(t, h, learned) ** 2) * dt
+        energy = path_energy(sde, t, h, learned, dt)
         return h + (learned + known) * dt + sde.diffusion.spread(t, h, dw), energy
 
 
@@ -103,7 +110,7 @@ class Heun(AbstractSolver):
             return move / jnp.sqrt(1 + (move / largest) ** 2)
 
         learned, known = sde.drift(t, h, u, noise)
-        energy = 0.5 * jnp.sum(sde.diffusion.whiten(t, h, learned) ** 2) * dt
+        energy = path_energy(sde, t, h, learned, dt)
         first = bounded(learned + known)
         there, then = sde.drift(t + dt, h + first, u, noise)
         move = 0.5 * (first + bounded(there + then))
