@@ -1,14 +1,9 @@
 """How recordings are divided and cut."""
 
-import dataclasses
-
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import hybridsde as hs
-from helpers import wiggles
-from hybridsde.run.calibrate import scale_spreads
 from hybridsde.run.division import Division, read_division
 
 
@@ -60,24 +55,3 @@ def test_pieces_use_every_step_once():
     assert not pieces.observed[2, 4:].any()
     whole = data.pieces(40)
     assert whole.ids == data.ids
-
-
-def test_calibration_finds_spreads_that_are_too_large():
-    """G fitted three times too large is brought back towards the truth."""
-    data = wiggles()
-    run = hs.fit(
-        hs.HybridSDE(states=("x", "y"), hidden=(8,), diffusion="learn", noise="learn"),
-        data,
-        objective=hs.EmpiricalBayes(estimator="filtered"),
-        training=hs.Training(epochs=20, batch_size=3, learning_rate=0.02),
-    )
-    wide = dataclasses.replace(run, model=scale_spreads(run.model, jnp.array(3.0), jnp.ones(())))
-    calibrated = hs.calibrate(wide, wiggles(seed=4))
-    assert calibrated.facts["calibration"]["diffusion"] < 0.8
-    before, after = (r.score(wiggles(seed=4)).loc["overall", "crps"] for r in (wide, calibrated))
-    assert after < before
-    fixed = hs.fit(
-        hs.HybridSDE(states=("x", "y"), hidden=(8,)), data, training=hs.Training(epochs=1)
-    )
-    with pytest.raises(hs.InputError, match="Only a learned"):
-        hs.calibrate(fixed, data)

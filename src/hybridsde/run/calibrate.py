@@ -30,8 +30,9 @@ def calibrate(run: Run, data: Trajectories) -> Run:
 
     Filtering judges both by what happens between neighbouring observations. Where measurement
     errors or missing physics last longer than that, forecasts over many steps need other spreads.
-    The best forecast of `data` is that of lowest CRPS. Haussmann et al. 2021 choose G on held-out
-    data in the same spirit.
+    The best forecast of `data` is that of lowest CRPS; the factor nearest to one that is within a
+    standard error of it is kept. Haussmann et al. 2021 choose G on held-out data in the same
+    spirit.
     """
     if not any(_learned(run.model)):
         raise InputError("Only a learned diffusion or noise can be calibrated: declare 'learn'.")
@@ -67,34 +68,43 @@ def _best_factors(
 def best_factors(
     model: BayesianSDE, solver: AbstractSolver, batch: Batch, *, key: PRNGKeyArray
 ) -> dict[str, Scalar]:
-    """The factors of those above with the lowest CRPS: of G first, then of the noise.
+    """The factors of those above with the best CRPS: of G first, then of the noise.
 
-    Every observation counts in units of its own spread.
+    Every observation counts in units of its own spread, every series as much as another.
     """
     path_key, noise_key = jr.split(key)
     values, seen = batch.values[:, 1:], batch.observed[:, 1:]
     spread = jnp.std(values, (0, 1), where=seen)
+    counted = seen & (spread > 0)
 
-    def loss(diffusion: Scalar, noise: Scalar) -> Scalar:
+    def losses(diffusion: Scalar, noise: Scalar) -> Float[Array, " series"]:
         scaled = scale_spreads(model, diffusion, noise)
         states = simulate(scaled, solver, batch, samples=DRAWS, key=path_key).states[:, :, 1:]
         draws = scaled.observation.sample(states, key=noise_key)
         relative: Float[Array, "series time obs"] = crps(draws, values) / spread
-        found = jnp.mean(relative, where=seen & (spread > 0))
+        found = jnp.sum(relative, (1, 2), where=counted) / jnp.maximum(counted.sum((1, 2)), 1)
         return jnp.where(jnp.isfinite(found), found, jnp.inf)
 
     factors, one = jnp.array(FACTORS), jnp.ones(())
-    losses = jax.lax.map(lambda factor: loss(factor, one), factors)
-    diffusion = _lowest(factors, losses)
+    diffusion = least_change(factors, jax.lax.map(lambda factor: losses(factor, one), factors))
     noises = jnp.array(NOISE_FACTORS)
-    losses = jax.lax.map(lambda factor: loss(diffusion, factor), noises)
-    return {"diffusion": diffusion, "noise": _lowest(noises, losses)}
+    noise = least_change(noises, jax.lax.map(lambda factor: losses(diffusion, factor), noises))
+    return {"diffusion": diffusion, "noise": noise}
 
 
-def _lowest(factors: Float[Array, " factor"], losses: Float[Array, " factor"]) -> Scalar:
-    """The factor with the lowest loss; one where no loss is finite."""
-    best = jnp.argmin(losses)
-    return jnp.where(jnp.isfinite(losses[best]), factors[best], 1.0)
+def least_change(factors: Float[Array, " factor"], losses: Float[Array, "factor series"]) -> Scalar:
+    """The factor nearest to one whose loss is within a standard error of the lowest.
+
+    The error is that of the mean difference between the two over series; few series seldom tell
+    neighbouring factors apart. One where no loss is finite.
+    """
+    means = losses.mean(1)
+    best = jnp.argmin(means)
+    excess = losses - losses[best]
+    error = jnp.std(excess, 1) / jnp.sqrt(jnp.maximum(losses.shape[1] - 1, 1))
+    as_good = (excess.mean(1) <= error) & jnp.isfinite(means)
+    change = jnp.where(as_good, jnp.abs(jnp.log(factors)), jnp.inf)
+    return jnp.where(jnp.any(as_good), factors[jnp.argmin(change)], 1.0)
 
 
 def scale_spreads(model: BayesianSDE, diffusion: Scalar, noise: Scalar) -> BayesianSDE:
