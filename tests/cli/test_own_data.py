@@ -84,6 +84,18 @@ def test_score_and_forecast_other_data(fitted, project, tmp_path):
     assert np.all(frame["q05"].to_numpy() < frame["q95"].to_numpy())
 
 
+def test_a_forecast_starts_from_a_single_row(fitted, project, tmp_path):
+    table = pd.read_csv(project / "recordings.csv")
+    table[table["run"] == "run03"].head(1).to_csv(tmp_path / "now.csv", index=False)
+    command = ("forecast", fitted, "--data", tmp_path / "now.csv", "--out", tmp_path / "f.csv")
+    assert call(*command, "--steps", 3).exit_code == 0
+    usual = np.median(np.diff(table["t"][table["run"] == "run03"]))
+    elapsed = pd.read_csv(tmp_path / "f.csv")["elapsed"].to_numpy()
+    np.testing.assert_allclose(elapsed.max(), 3 * usual, rtol=0.2)
+    assert "has one row" in refused(*command)
+    assert "nothing to score" in refused("score", fitted, "--data", tmp_path / "now.csv")
+
+
 def test_forecast_at_given_times_with_all_draws(fitted, tmp_path):
     (tmp_path / "times.txt").write_text("0.1\n0.5\n")
     out = tmp_path / "forecast.nc"
@@ -136,6 +148,12 @@ def test_compare_writes_a_table_and_a_figure(project, tmp_path, monkeypatch):
     assert len(pd.read_csv(out / "scores.csv")) == 4
     assert (out / "comparison.png").stat().st_size > 10_000
     assert "not an empty folder" in refused("compare", project / "settings.toml", "--out", out)
+    assert call("report", out).exit_code == 0
+    page = (out / "report.html").read_text()
+    assert page.count("<svg") == 2
+    assert "physics alone" in page
+    (out / "scores.csv").write_text("nonsense")
+    assert "Compare again" in refused("report", out)
 
 
 def test_a_fit_from_one_seed_is_that_of_the_comparison(project, fitted):

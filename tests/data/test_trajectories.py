@@ -110,7 +110,6 @@ def nan_at(row, column):
         ([T], [[[1.0], [1.0, 2.0]]], {}, "`values` of series '0' is not an array of numbers"),
         (list(T), list(Y), {}, "Give a list with one array per series"),
         ([[]], [np.zeros((0, 2))], {}, "Series '0' is empty"),
-        ([[1.0]], [np.zeros((1, 2))], {"ids": ["a"]}, "Series 'a' has one point"),
         ([T], [np.zeros((2, 2))], {}, r"must have shape \(3, 2\).*has shape \(2, 2\)"),
         ([T], [Y], {"states": ["x"]}, r"must have shape \(3, 1\)"),
         ([T], [Y], {"states": ["x", "x"]}, "names 'x' twice"),

@@ -154,3 +154,11 @@ def test_fan_chart_draws_every_observation(run):
     assert len(figure.axes) == 4
     labels = figure.axes[0].get_legend_handles_labels()[1]
     assert labels == ["90 % interval", "50 % interval", "median", "recorded"]
+
+
+def test_a_single_point_can_only_be_a_start(run):
+    now = wiggles().start()
+    assert run.forecast(now, elapsed=[0.1], draws=8).states.shape == (8, 6, 1, 2)
+    for wrong in (run.score, lambda data: hs.fit(tiny_model(), data, training=TRAINING)):
+        with pytest.raises(ValueError, match="Series '0' has one point"):
+            wrong(now)

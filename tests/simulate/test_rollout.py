@@ -147,6 +147,14 @@ def test_grid_holds_inputs_and_counts_time():
     np.testing.assert_allclose(grid.u[:, 0], [5, 5, 6, 6])
 
 
+def test_grid_interpolates_inputs_at_the_middle_of_its_steps():
+    times = jnp.array([0.0, 1.0, 3.0])
+    inputs = jnp.array([[5.0], [6.0], [2.0]])
+    grid = Grid.refine(times, jnp.diff(times), inputs, 2, "linear")
+    middles = grid.t + grid.dt / 2
+    np.testing.assert_allclose(grid.u[:, 0], np.interp(middles, times, inputs[:, 0]))
+
+
 def test_padding_moves_nothing(getkey):
     """A short series beside a long one: the state stays, and no path KL is added."""
     t, y = np.linspace(0, 1, 11), np.ones((11, 1))

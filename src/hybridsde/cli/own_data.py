@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 from rich.console import Console
 
@@ -157,6 +158,8 @@ def score(
     with _notices(console):
         loaded, recordings = _open(run, data, trust)
         settings = loaded.facts["settings"]["forecast"]
+        if np.any(recordings.lengths < 2):
+            raise InputError("A trajectory of one row has nothing to score. Remove it.")
         recordings = as_scored(loaded, recordings)
         scores = plain_scores(loaded.score(recordings, draws=draws or settings["draws"]))
     if as_json:
@@ -189,6 +192,7 @@ def forecast(
     data are used.
     """
     from hybridsde.forecast.export import future_of, write_forecast
+    from hybridsde.run.project import division_of
 
     console = Console()
     if steps and times:
@@ -196,7 +200,13 @@ def forecast(
     with _notices(console):
         loaded, recordings = _open(run, data, trust)
         chosen = loaded.facts["settings"]["forecast"]
-        clock, inputs = future_of(recordings, steps, times)
+        clock, inputs = future_of(
+            recordings,
+            steps,
+            times,
+            interval=recordings.interval or division_of(run, loaded).train.interval or 1.0,
+            interpolation=loaded.declared.interpolation,
+        )
         count = draws or chosen["draws"]
         per_weight = chosen["paths_per_weight"] if count % chosen["paths_per_weight"] == 0 else 1
         result = loaded.forecast(
@@ -230,14 +240,23 @@ def _open(folder: Path, data: str | None, trust: bool):
 
 
 @app.command()
-def report(run: RunFolder, trust: Trust = False) -> None:
+def report(
+    run: Annotated[Path, typer.Argument(help="Folder of `hybridsde fit` or `compare`.")],
+    trust: Trust = False,
+) -> None:
     """Write RUN/report.html: one page with forecasts, scores, calibration and what was learned.
 
-    The page needs no network and can be mailed. Nothing is trained.
+    The page needs no network and can be mailed. Nothing is trained. In the folder of a comparison
+    the page holds its table and figures.
     """
+    from hybridsde.report.comparison import SCORES_FILE, write_comparison_page
     from hybridsde.report.page import write_page
 
     console = Console()
+    if (run / SCORES_FILE).exists():
+        path = write_comparison_page(run)
+        console.print(f"Wrote {path}. Open it in a browser.", soft_wrap=True)
+        return
     with _notices(console), console.status("Forecasting the held-out trajectories …"):
         path = write_page(run, trust=trust)
     console.print(f"Wrote {path}. Open it in a browser.", soft_wrap=True)
@@ -256,7 +275,7 @@ def compare(
     Writes scores.csv (one row per fit), comparison.csv, comparison.md and comparison.png/svg.
     """
     from hybridsde._files import make_folder, write_whole
-    from hybridsde.report.comparison import comparison_figure, comparison_markdown
+    from hybridsde.report.comparison import SCORES_FILE, comparison_figure, comparison_markdown
     from hybridsde.report.paper_figures import save
     from hybridsde.report.terminal import fit_progress, frame_table
     from hybridsde.run.compare import compare as run_all
@@ -273,7 +292,7 @@ def compare(
         with fit_progress(Console(stderr=as_json, quiet=quiet), epochs) as watch:
             scores = run_all(project, seeds, watch)
     table = summarise(scores)
-    write_whole(out / "scores.csv", scores.to_csv(index=False))
+    write_whole(out / SCORES_FILE, scores.to_csv(index=False))
     write_whole(out / "comparison.csv", table.to_csv(index=False))
     write_whole(out / "comparison.md", comparison_markdown(table))
     save(comparison_figure(scores), out, "comparison")
@@ -285,4 +304,4 @@ def compare(
     console.print(
         frame_table(shown.reindex(columns=columns), f"Held-out trajectories, {seeds} seeds")
     )
-    console.print(f"Wrote comparison.md, comparison.png and scores.csv to {out}.", soft_wrap=True)
+    console.print(f"Wrote {out}. Next: hybridsde report {out}", soft_wrap=True)

@@ -16,11 +16,6 @@ def check_length(times: np.ndarray, name: str) -> None:
         )
     if len(times) == 0:
         raise ValueError(f"Series {name!r} is empty. Remove it from `times` and `values`.")
-    if len(times) == 1:
-        raise ValueError(
-            f"Series {name!r} has one point, so there is nothing to predict after its start. "
-            "Remove it or join it to its neighbours."
-        )
 
 
 def check_times(times: Float[np.ndarray, " time"], name: str) -> None:

@@ -43,7 +43,8 @@ class Columns:
 def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) -> Trajectories:
     """Recordings from a data frame with one row per time and trajectory, in any order.
 
-    `strict` refuses what cannot be learned from: states that are constant or never observed.
+    `strict` refuses what cannot be learned from: trajectories of one row, and states that are
+    constant or never observed.
     """
     frame = frame.reset_index(drop=True)
     if len(frame) == 0:
@@ -66,7 +67,8 @@ def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) ->
     _say_sorted(frame, clean)
     clean = clean.loc[order]
     groups = [group for _, group in clean.groupby(ID, sort=False)]
-    _check_lengths(frame, groups)
+    if strict:
+        _check_lengths(frame, groups)
     inputs = [_filled(frame, group, columns) for group in groups]
     return Trajectories.from_arrays(
         [group[TIME].to_numpy() for group in groups],
@@ -100,13 +102,14 @@ def from_xarray(
     id: str | None = None,
     states: Sequence[str] | None = None,
     inputs: Sequence[str] = (),
+    unit: str | None = None,
 ) -> Trajectories:
     """Recordings from the variables of a dataset with a time axis and, perhaps, one of series."""
     names = states or [str(name) for name in dataset.data_vars if name not in inputs]
     axes = [axis for axis in (id, time) if axis]
     frame = dataset[[*names, *inputs]].to_dataframe(dim_order=axes).reset_index()
     frame = frame.dropna(how="all", subset=list(names))
-    return from_frame(frame, Columns(tuple(names), time, id, tuple(inputs)))
+    return from_frame(frame, Columns(tuple(names), time, id, tuple(inputs), unit))
 
 
 def to_xarray(data: Trajectories) -> xr.Dataset:

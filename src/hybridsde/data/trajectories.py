@@ -104,6 +104,12 @@ class Trajectories:
     def __iter__(self) -> Iterator["Trajectories"]:
         return (self.take([index]) for index in range(len(self)))
 
+    @property
+    def interval(self) -> float | None:
+        """The usual time between rows; None where no series has two."""
+        gaps = np.diff(self.times, axis=1)
+        return float(np.median(gaps[gaps > 0])) if np.any(gaps > 0) else None
+
     def take(self, indices: Numbers) -> "Trajectories":
         """The series at these positions, trimmed to the longest of them."""
         indices = self._positions(indices)

@@ -15,26 +15,43 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def future_of(
-    data: Trajectories, steps: int | None, times: Path | None
+    data: Trajectories,
+    steps: int | None,
+    times: Path | None,
+    *,
+    interval: float,
+    interpolation: str = "held",
 ) -> tuple[np.ndarray, np.ndarray]:
     """Times to forecast on the clock of the data, and the inputs there, one row per trajectory.
 
-    A number of usual intervals, times since the start in a file, or the times of the data. Where
-    times are not those of the data an input keeps its last recorded value.
+    A number of intervals, times since the start in a file, or the times of the data. Where times
+    are not those of the data, an input keeps its last recorded value or is interpolated.
     """
     if steps is None and times is None:
+        short = np.flatnonzero(data.lengths < 2)
+        if short.size:
+            raise InputError(
+                f"Trajectory {data.ids[short[0]]!r} has one row. Say how far to forecast: --steps "
+                "or --times."
+            )
         return data.times[:, 1:], data.inputs[:, 1:]
-    if times is not None:
-        elapsed = _read_times(times)
-    else:
-        gaps = np.diff(data.times, axis=1)
-        elapsed = float(np.median(gaps[gaps > 0])) * np.arange(1, (steps or 0) + 1)
+    elapsed = _read_times(times) if times else interval * np.arange(1, (steps or 0) + 1)
     clock = data.times[:, :1] + elapsed
-    rows = [
-        np.searchsorted(data.times[n, : data.lengths[n]], clock[n] + 1e-9, "right") - 1
-        for n in range(len(data))
+    given = [
+        _inputs_at(data.times[n, :length], data.inputs[n, :length], clock[n], interpolation)
+        for n, length in enumerate(data.lengths)
     ]
-    return clock, np.stack([data.inputs[n, row] for n, row in enumerate(rows)])
+    return clock, np.stack(given)
+
+
+def _inputs_at(
+    times: np.ndarray, inputs: np.ndarray, clock: np.ndarray, interpolation: str
+) -> np.ndarray:
+    """Inputs of one trajectory at other times; kept after its last row."""
+    if interpolation == "linear":
+        columns = [np.interp(clock, times, column) for column in inputs.T]
+        return np.stack(columns, -1) if columns else np.zeros((len(clock), 0))
+    return inputs[np.searchsorted(times, clock + 1e-9, "right") - 1]
 
 
 def summary(forecast: Forecast) -> pd.DataFrame:

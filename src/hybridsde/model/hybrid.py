@@ -70,6 +70,7 @@ class HybridSDE:
       physics.
     - `start`: p(h₀); "first" is the first observation, "uncertain" is the first observation with
       its noise and a learned spread for what it does not show.
+    - `interpolation`: of inputs between their times, "held" from each to the next or "linear".
     """
 
     states: Sequence[str]
@@ -89,6 +90,7 @@ class HybridSDE:
     last_layer: float = 0.1
     start: AbstractStart | str = "first"
     positive: Sequence[str] = ()
+    interpolation: str = "held"
 
     def __post_init__(self):
         check_names(self.states, "states")
@@ -104,6 +106,7 @@ class HybridSDE:
             )
         _check_choice(self.activation, ACTIVATIONS, "activation")
         _check_choice(self.weights, WEIGHTS, "weights")
+        _check_choice(self.interpolation, {"held": 0, "linear": 0}, "interpolation")
         for name in ("initial_sd", "prior_sd", "last_layer"):
             check_positive(getattr(self, name), name)
         if not isinstance(self.hidden, Sequence | None):
@@ -146,14 +149,28 @@ class HybridSDE:
                 f"{', '.join(data.input_names) or 'none'}."
             )
 
+    def check_later(self, data: Trajectories) -> None:
+        """A `ValueError` unless every series goes on after its start."""
+        self.check(data)
+        short = np.flatnonzero(data.lengths < 2)
+        if short.size:
+            raise ValueError(
+                f"Series {data.ids[short[0]]!r} has one point, so there is nothing to predict "
+                "after its start. Remove it or join it to its neighbours."
+            )
+
     def check_training(self, data: Trajectories) -> None:
         """A `ValueError` unless these recordings can be learned from."""
-        self.check(data)
-        empty = np.flatnonzero(~data.observed.any((0, 1)))
+        self.check_later(data)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputNotice)
+            usable = self.encode(data).observed
+        empty = np.flatnonzero(~usable.any((0, 1)))
         if empty.size:
             raise ValueError(
-                f"{data.states[empty[0]]!r} is never observed in these data. Leave it out of "
-                "`observed`."
+                f"{data.states[empty[0]]!r} is never observed in these data"
+                + (", or never above zero" if data.states[empty[0]] in self.positive else "")
+                + ". Leave it out of `observed`."
             )
 
     def encode(self, data: Trajectories) -> Trajectories:
@@ -208,6 +225,7 @@ class HybridSDE:
             start=self._start(),
             scale=Fixed(measured if self.standardise else raw),
             autonomous=self.autonomous,
+            interpolation=self.interpolation,
         )
 
     def _network(self, *, key: PRNGKeyArray) -> AbstractBayesianNetwork:

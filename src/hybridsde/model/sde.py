@@ -63,6 +63,8 @@ class BayesianSDE(eqx.Module):
     start: AbstractStart
     scale: Fixed
     autonomous: bool = eqx.field(static=True)
+    interpolation: str = eqx.field(static=True, default="held")
+    """Of the inputs between their times: held or linear."""
 
     @property
     def states(self) -> int:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from rich.table import Table
 from rich.text import Text
@@ -48,22 +47,22 @@ def _equations(project: Project) -> list[Text]:
     physics = project.model.physics
     known = physics.known(tuple(project.model.states), tuple(project.model.inputs))
     lines = []
+    learned = "" if project.model.hidden is None else " + learned"
     if isinstance(physics, EquationPhysics):
-        lines += [f"  d{e.state}/dt = {text(e.rate)} + learned" for e in physics.equations]
+        lines += [f"  d{e.state}/dt = {text(e.rate)}{learned}" for e in physics.equations]
     else:
-        lines += [f"  d{name}/dt = known by Python function + learned" for name in known]
-    learned = [name for name in project.model.states if name not in known]
-    lines += [f"  d{name}/dt = learned" for name in learned]
+        lines += [f"  d{name}/dt = known by Python function{learned}" for name in known]
+    rest = "learned" if learned else "0"
+    lines += [f"  d{name}/dt = {rest}" for name in project.model.states if name not in known]
     return [Text("\n".join(["Drift:", *lines]))]
 
 
 def _plan(project: Project) -> Text:
     parts = ", ".join(f"{len(data)} for {n}" for n, data in project.division.parts().items())
-    gaps = np.diff(project.data.times, axis=1)
-    usual = np.median(gaps[gaps > 0])
     unit = project.settings.data.unit or "units of time"
+    usual = f"{project.data.interval:.3g} {unit}"
     return Text(
         f"Trajectories: {parts}; training sees {len(project.pieces)} pieces.\n"
-        f"Usual interval {usual:.3g} {unit}, {project.solver.substeps} solver steps in each; "
+        f"Usual interval {usual}, {project.solver.substeps} solver steps in each; "
         f"{project.training.epochs} epochs, seed {project.settings.train.seed}."
     )

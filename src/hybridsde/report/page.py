@@ -2,7 +2,6 @@
 
 import json
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jinja2 import Environment, StrictUndefined
 
 from hybridsde._files import write_whole
 from hybridsde.data import Trajectories
@@ -19,6 +17,7 @@ from hybridsde.forecast.calibration import coverage, pit
 from hybridsde.physics import EquationPhysics, PositivePhysics
 from hybridsde.physics.expression import mathml, symbol
 from hybridsde.report import panels
+from hybridsde.report.html import render_template
 from hybridsde.run import Run
 from hybridsde.run.division import Division
 from hybridsde.run.project import SETTINGS, as_scored, division_of, plain_scores
@@ -45,10 +44,9 @@ def render(folder: Path, run: Run, division: Division) -> str:
     unit = settings.get("data", {}).get("unit")
     clock = f"time, {unit}" if unit else "time"
     held_out = None if division.test is None else as_scored(run, division.test)
-    template = files("hybridsde.report").joinpath("page.html").read_text(encoding="utf-8")
-    environment = Environment(autoescape=True, undefined=StrictUndefined)
     forecast = None if held_out is None else _forecast(run, held_out)
-    return environment.from_string(template).render(
+    return render_template(
+        "page.html",
         name=folder.resolve().name,
         title=f"{', '.join(run.declared.states)}: {folder.resolve().name}",
         equations=_equations(run),

@@ -134,7 +134,7 @@ class Run:
         self, data: Trajectories, *, draws: int = 200, seed: int | None = None
     ) -> pd.DataFrame:
         """Scores of forecasts from the first time of every series, per observation and overall."""
-        self.declared.check(data)
+        self.declared.check_later(data)
         check_whole(draws, "draws", least=2)
         batch = self.declared.batch(data)
         table = evaluate(self.model, self.solver, batch, draws, key=self._key(seed))
@@ -166,7 +166,7 @@ def fit(
     """
     model.check_training(data)
     if validation is not None:
-        model.check(validation)
+        model.check_later(validation)
     solver = solver or EulerMaruyama()
     init_key, train_key = jr.split(jr.key(seed))
     batch = model.batch(data)

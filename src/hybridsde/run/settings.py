@@ -45,6 +45,8 @@ class DataSettings(_Table):
     time: str = "t"
     id: str | None = None
     inputs: list[str] = []
+    interpolation: Literal["held", "linear"] = "held"
+    """Of the inputs, between their rows."""
     unit: str | None = None
     separator: Annotated[str, Field(min_length=1, max_length=1)] = ","
     hidden_states: list[str] = []
@@ -226,6 +228,7 @@ class Settings(_Table):
             prior_sd=self.model.prior_sd,
             start=self.model.start,
             positive=tuple(self.data.positive),
+            interpolation=self.data.interpolation,
         )
 
     def read_data(self, folder: Path) -> Trajectories:

@@ -66,7 +66,8 @@ def _filter(
     model: BayesianSDE, sde: SDE, solver: AbstractSolver, series: Batch, noise: PyTree
 ) -> tuple[Scalar, Scalar]:
     """One series: predict to the next time, compare, correct."""
-    grid = Grid.refine(series.times, series.steps, series.inputs, solver.substeps)
+    clock = (series.times, series.steps, series.inputs)
+    grid = Grid.refine(*clock, solver.substeps, model.interpolation)
     intervals = len(series.steps)
     steps = jax.tree.map(
         lambda leaf: leaf.reshape(intervals, solver.substeps, *leaf.shape[1:]), (grid, noise)

@@ -95,8 +95,9 @@ def simulate(
 
     def of_share(model, batch, weight_keys, calls, numbers) -> Paths:
         """A share of the samples or of the series."""
-        refine = jax.vmap(Grid.refine, in_axes=(0, 0, 0, None), out_axes=1)
-        grid = refine(batch.times, batch.steps, batch.inputs, solver.substeps)
+        refine = jax.vmap(Grid.refine, in_axes=(0, 0, 0, None, None), out_axes=1)
+        clock = (batch.times, batch.steps, batch.inputs)
+        grid = refine(*clock, solver.substeps, model.interpolation)
 
         def under_one_network(weight_key, calls, numbers) -> Paths:
             sde = model.draw(key=weight_key)

@@ -1,0 +1,16 @@
+"""Templates of this folder, filled in; the result is one file that needs no network."""
+
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+
+def render_template(template: str, **values: Any) -> str:
+    """A template as text. What is not marked as safe is escaped."""
+    folder = files("hybridsde.report")
+    text = folder.joinpath(template).read_text(encoding="utf-8")
+    style = Markup(folder.joinpath("page.css").read_text(encoding="utf-8"))
+    environment = Environment(autoescape=True, undefined=StrictUndefined)
+    return environment.from_string(text).render(style=style, **values)
