@@ -18,6 +18,14 @@ from hybridsde._parameters import Free as Free
 from hybridsde._parameters import Positive as Positive
 from hybridsde._parameters import Relative as Relative
 from hybridsde._parameters import trainable as trainable
+from hybridsde.certify import AbstractLoss as AbstractLoss
+from hybridsde.certify import BandMiss as BandMiss
+from hybridsde.certify import Certificate as Certificate
+from hybridsde.certify import ConformalBand as ConformalBand
+from hybridsde.certify import IntervalMiss as IntervalMiss
+from hybridsde.certify import ScaledCRPS as ScaledCRPS
+from hybridsde.certify import TemperedLikelihood as TemperedLikelihood
+from hybridsde.certify import TruncatedError as TruncatedError
 from hybridsde.data import Batch as Batch
 from hybridsde.data import Columns as Columns
 from hybridsde.data import Trajectories as Trajectories
@@ -58,6 +66,7 @@ from hybridsde.physics import known_drift as known_drift
 from hybridsde.run import Run as Run
 from hybridsde.run import calibrate as calibrate
 from hybridsde.run import fit as fit
+from hybridsde.run import fit_certified as fit_certified
 from hybridsde.simulate import AbstractSolver as AbstractSolver
 from hybridsde.simulate import EulerMaruyama as EulerMaruyama
 from hybridsde.simulate import Heun as Heun

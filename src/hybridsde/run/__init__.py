@@ -1,5 +1,6 @@
 """From a declared model and recordings to a fitted run."""
 
 from hybridsde.run.calibrate import calibrate as calibrate
+from hybridsde.run.fit_certified import fit_certified as fit_certified
 from hybridsde.run.run import Run as Run
 from hybridsde.run.run import fit as fit

@@ -11,6 +11,7 @@ from hybridsde._devices import over_seeds
 from hybridsde._errors import InputError
 from hybridsde._parameters import Relative
 from hybridsde._types import Array, Float, Keys, PRNGKeyArray, Scalar
+from hybridsde.certify import Seen
 from hybridsde.data import Batch, Trajectories
 from hybridsde.forecast import crps
 from hybridsde.model import BayesianSDE, DiagonalDiffusion
@@ -40,7 +41,11 @@ def calibrate(run: Run, data: Trajectories) -> Run:
     batch = run.declared.batch(data)
     key = jr.fold_in(jr.key(run.seed), CALIBRATION)
     factors = _best_factors(run.model, run.solver, batch, key)
-    facts = {**run.facts, "calibration": {name: float(f) for name, f in factors.items()}}
+    facts = {
+        **run.facts,
+        **Seen.from_facts(run.facts).add(calibration=data).facts(),
+        "calibration": {name: float(f) for name, f in factors.items()},
+    }
     return replace(run, model=scale_spreads(run.model, **factors), facts=facts)
 
 

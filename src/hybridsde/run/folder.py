@@ -11,13 +11,12 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 import pandas as pd
 from safetensors.numpy import save
 
 from hybridsde._errors import InputError
 from hybridsde._files import make_folder, write_whole
-from hybridsde.data import Batch, Trajectories
+from hybridsde.data import Batch
 from hybridsde.fit.checkpoint import fill, named_arrays, read_arrays
 from hybridsde.model import BayesianSDE, HybridSDE
 from hybridsde.run.declaration import PHYSICS_FILE, declare, physics_source, rebuild
@@ -28,18 +27,6 @@ RUN, WEIGHTS, HISTORY = "run.json", "weights.safetensors", "history.csv"
 CHECKPOINT, UNFINISHED = "checkpoint", "unfinished"
 NEEDED = ("model", "solver", "weights_sha256", "diverged", "seed", "versions")
 VERSIONS = ("hybridsde", "jax", "equinox", "optax", "numpy")
-
-
-def series_prints(data: Trajectories) -> dict[str, str]:
-    """A hash of every series: its times, values and inputs."""
-    prints = {}
-    for row, name in enumerate(data.ids):
-        length = int(data.lengths[row])
-        content = hashlib.sha256()
-        for array in (data.times, np.where(data.observed, data.values, np.nan), data.inputs):
-            content.update(np.ascontiguousarray(array[row, :length], float).tobytes())
-        prints[name] = content.hexdigest()
-    return prints
 
 
 def fingerprint(*parts: Any) -> str:

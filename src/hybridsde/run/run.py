@@ -12,12 +12,16 @@ import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde._types import Numbers, PRNGKeyArray
+from hybridsde.certify import AbstractLoss, Certificate, ConformalBand, Seen
+from hybridsde.certify.question import Question
+from hybridsde.certify.seen import POSTERIOR
 from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.fit import Callback, Checkpoint, Training, train
 from hybridsde.forecast import SCORES, Forecast, evaluate, future, label, predict
 from hybridsde.model import BayesianSDE, HybridSDE, check_starts
 from hybridsde.objective import AbstractObjective, EmpiricalPACBayes
+from hybridsde.run.certify import certify, conformal
 from hybridsde.run.declaration import declare, physics_source
 from hybridsde.run.folder import (
     RUN,
@@ -25,7 +29,6 @@ from hybridsde.run.folder import (
     load_run,
     rebuild_solver,
     save_run,
-    series_prints,
     solver_facts,
 )
 from hybridsde.simulate import AbstractSolver, EulerMaruyama
@@ -141,6 +144,64 @@ class Run:
         rows = [*self.model.observation.names, "overall"]
         return pd.DataFrame({name: np.asarray(table[name]) for name in SCORES}, rows)
 
+    def certify(
+        self,
+        data: Trajectories,
+        *,
+        loss: str | AbstractLoss = "error",
+        bound: str = "auto",
+        delta: float = 0.05,
+        union: int = 1,
+        dependence: str = "iid",
+        ensemble: int = 1,
+        draws: int = 10_000,
+        gates: int = 1,
+        reference: Trajectories | None = None,
+        seed: int | None = None,
+    ) -> Certificate:
+        """How far forecasts can be trusted: a bound on their expected loss, with every term.
+
+        - `loss`: error, interval, band, crps or likelihood, or one with constants of your own.
+        - `bound`: "auto" takes a hold-out bound on unseen trajectories, and "ub" on those that
+          `fit_certified` set apart. "kl", "catoni", "holdout-kl" are alternatives; "paper" is the
+          bound of Haussmann et al. 2021, a diagnostic.
+        - `delta`: the certificate may be false with this probability.
+        - `union`: how many models were compared on these trajectories.
+        - `dependence`: "sequential" for windows of one recording, with a weaker promise.
+        - `ensemble`: networks in one forecast, for "ub", "kl" and "catoni".
+        - `reference`: other trajectories, to settle constants on.
+
+        Refused with an `InputError` where it would be false.
+        """
+        question = Question(bound, delta, union, dependence, ensemble, draws, gates)
+        return certify(self, data, question, loss=loss, reference=reference, seed=seed)
+
+    def conformal(
+        self,
+        data: Trajectories,
+        *,
+        alpha: float = 0.1,
+        delta: float | None = None,
+        draws: int = 200,
+        seed: int | None = None,
+    ) -> ConformalBand:
+        """A band that a new trajectory leaves with probability `alpha` at most, at any time.
+
+        From unseen trajectories, whatever the model. With `delta` the promise holds for all but
+        that share of calibration sets, instead of on average over them.
+        """
+        return conformal(self, data, alpha=alpha, delta=delta, draws=draws, seed=seed)
+
+    def certifiable(self, data: Trajectories) -> Trajectories:
+        """The trajectories that a certificate may use: the prior has not seen them."""
+        free = ~Seen.from_facts(self.facts).any_of(data, but=(POSTERIOR,))
+        if not free.any():
+            raise InputError(
+                "The fit has used all of these trajectories. Certify on others, or fit with "
+                "`fit_certified`, which sets some apart."
+            )
+        return data.take(np.flatnonzero(free))
+
     def _key(self, seed: int | None) -> PRNGKeyArray:
         """Randomness of forecasts: apart from that of the fit, and repeatable."""
         return jr.fold_in(jr.key(self.seed), FORECASTS) if seed is None else jr.key(seed)
@@ -173,14 +234,12 @@ def fit(
     untrained = model.init(batch, key=init_key)
     check_starts(untrained, batch, data.ids)
     objective, training = objective or EmpiricalPACBayes(), training or Training()
-    seen = {"train": series_prints(data)}
-    if validation is not None:
-        seen["validation"] = series_prints(validation)
+    seen = Seen.of(train=data, validation=validation)
     keeper = None
     if checkpoint is not None:
         source = physics_source(model)
         code = source.read_text() if source else ""
-        facts = (declare(model), code, repr(objective), repr(solver), training, seed, seen)
+        facts = (declare(model), code, repr(objective), repr(solver), training, seed, seen.series)
         keeper = Checkpoint(Path(checkpoint), fingerprint(*facts))
     fitted = train(
         untrained,
@@ -194,7 +253,12 @@ def fit(
         key=train_key,
     )
     history = pd.DataFrame(fitted.history).rename_axis("epoch")
-    facts = {"seen": seen, "objective": type(objective).__name__}
+    spread = np.std(np.asarray(batch.values), (0, 1), where=np.asarray(batch.observed))
+    facts = {
+        **seen.facts(),
+        "objective": type(objective).__name__,
+        "spread": [float(one) if one > 0 else 1.0 for one in spread],
+    }
     return Run(model, fitted.model, solver, history, bool(fitted.diverged), seed, facts)
 
 

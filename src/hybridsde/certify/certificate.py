@@ -1,0 +1,65 @@
+"""What a certificate says, and how it is printed and kept."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hybridsde._errors import InputError
+from hybridsde._files import write_whole
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """An upper bound on a risk, in words and with every term."""
+
+    bound: float
+    """Cut off at one; the terms keep what was computed."""
+    kind: str
+    loss: str
+    delta: float
+    n: int
+    """Trajectories, or windows where they are sequential."""
+    vacuous: bool
+    """Whether it says nothing, because every forecaster would get it."""
+    target: str
+    """What is promised, as a sentence."""
+    assumptions: tuple[str, ...]
+    """What the promise rests on and nobody checked."""
+    terms: Mapping[str, float]
+    parts: Mapping[str, float]
+    """By how much the bound grows as each term is counted in; they add up to it."""
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Constants of the loss, solver, hashes of the trajectories."""
+
+    def table(self) -> pd.DataFrame:
+        """Every term, one row each."""
+        rows = {"bound": self.bound, "n": self.n, "δ": self.delta, **self.terms}
+        return pd.DataFrame({"value": rows}).rename_axis("term")
+
+    def __str__(self) -> str:
+        width = max(len(name) for name in self.terms)
+        lines = [f"{self.kind}, loss {self.loss}", self.target]
+        lines += [f"  {name:<{width}}  {value:.6g}" for name, value in self.terms.items()]
+        lines += ["Not checked:", *(f"  - {line}" for line in self.assumptions)]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write a JSON file."""
+        write_whole(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Certificate":
+        """Read what `save` wrote."""
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            return cls(**{**found, "assumptions": tuple(found["assumptions"])})
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{path} is not a certificate: {error}.") from None

@@ -1,0 +1,83 @@
+"""Bands that a new trajectory leaves with a stated probability, whatever the model."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import xarray as xr
+
+from hybridsde._errors import InputError
+from hybridsde.certify.inequalities import conformal_rank
+from hybridsde.forecast import Forecast
+
+
+@dataclass(frozen=True)
+class ConformalBand:
+    """ŷ ± r σ̂ at all times together, r from trajectories that the model has not seen."""
+
+    radius: float
+    rank: int
+    n: int
+    alpha: float
+    delta: float | None
+    draws: int
+    """Sampled futures of the forecasts that it was measured with."""
+    times: int
+    """Rows after the start that it holds for."""
+    target: str
+    assumptions: tuple[str, ...]
+    positive: tuple[str, ...] = ()
+    """States whose band is one of logarithms."""
+
+    @classmethod
+    def of(
+        cls,
+        scores: np.ndarray,
+        alpha: float,
+        delta: float | None,
+        *,
+        draws: int,
+        times: int,
+        assumptions: tuple[str, ...],
+        positive: tuple[str, ...],
+    ) -> "ConformalBand":
+        """From the score max |y − ŷ|/σ̂ of every trajectory."""
+        n = len(scores)
+        rank = conformal_rank(n, alpha, delta)
+        if rank is None:
+            needed = next(m for m in range(n, 100_000) if conformal_rank(m, alpha, delta))
+            raise InputError(
+                f"{n} trajectories are too few for a band that holds {1 - alpha:.0%}"
+                + ("" if delta is None else f" with confidence {1 - delta:.0%}")
+                + f"; at least {needed} are needed. Give more, or ask for less."
+            )
+        radius = float(np.sort(scores)[rank - 1])
+        inside = f"stays inside the band at all its {times} times with probability {1 - alpha:.0%}"
+        target = (
+            f"A new trajectory from the same source {inside} or more, on average over the draw of "
+            f"these {n} trajectories."
+            if delta is None
+            else f"With probability {1 - delta:.0%} over the draw of these {n} trajectories, a new "
+            f"one from the same source {inside} or more."
+        )
+        return cls(
+            radius, rank, n, alpha, delta, draws, times, target, tuple(assumptions), positive
+        )
+
+    def around(self, forecast: Forecast) -> xr.Dataset:
+        """Lower and upper end for every trajectory, time and observation of a forecast."""
+        seen = forecast.observations
+        if seen.sizes["draw"] != self.draws or forecast.paths_per_weight != 1:
+            raise ValueError(
+                f"The band was measured on forecasts with draws={self.draws} and "
+                "paths_per_weight=1. Forecast in the same way."
+            )
+        if seen.sizes["time"] > self.times:
+            raise ValueError(
+                f"The band holds for {self.times} times, but the forecast has "
+                f"{seen.sizes['time']}. Calibrate on longer trajectories."
+            )
+        logs = xr.DataArray([str(name) in self.positive for name in seen["obs"].values], dims="obs")
+        inner = xr.where(logs, np.log(seen.where(logs, 1.0)), seen)
+        centre, reach = inner.mean("draw"), self.radius * inner.std("draw", ddof=1)
+        ends = {"lower": centre - reach, "upper": centre + reach}
+        return xr.Dataset({n: xr.where(logs, np.exp(end), end) for n, end in ends.items()})

@@ -1,0 +1,155 @@
+"""Fit in two steps, so that a certificate holds for the result."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pandas as pd
+
+from hybridsde._errors import InputError
+from hybridsde._parameters import AbstractParameter, Fixed
+from hybridsde.certify import AbstractLoss, GibbsRisk, Seen
+from hybridsde.certify.losses import LOSSES
+from hybridsde.certify.sampling import Forecaster
+from hybridsde.certify.seen import POSTERIOR, check_dependence
+from hybridsde.data import Trajectories
+from hybridsde.data.checks import check_positive
+from hybridsde.fit import Callback, Training, train
+from hybridsde.model import BayesianMLP, BayesianSDE, HybridSDE, MeanField
+from hybridsde.objective import AbstractObjective
+from hybridsde.run.certify import (
+    FINISHED,
+    band_radius,
+    check_held,
+    gibbs,
+    loss_moments,
+    make_loss,
+)
+from hybridsde.run.run import Run, fit
+from hybridsde.simulate import AbstractSolver
+
+PRIOR_SD = 0.03
+"""Spread of the weights about those fitted to the first part."""
+REFERENCE = 4
+"""Folded into the seed of a run to give the key of what is measured on the first part."""
+
+
+def fit_certified(
+    model: HybridSDE,
+    data: Trajectories,
+    *,
+    prior_fraction: float = 0.5,
+    prior_sd: float = PRIOR_SD,
+    dependence: str = "iid",
+    objective: AbstractObjective | None = None,
+    solver: AbstractSolver | None = None,
+    training: Training | None = None,
+    validation: Trajectories | None = None,
+    loss: str | AbstractLoss = "error",
+    delta: float = 0.05,
+    posterior: Training | None = None,
+    callbacks: Iterable[Callback] = (),
+    seed: int = 0,
+) -> Run:
+    """Fit so that the result can be certified on a part of the data that it learned from.
+
+    A share `prior_fraction` of the recordings, with `validation`, fits the whole model as `fit`
+    does. About its weights stands the prior N(μ, prior_sd²); scales, noise, diffusion, known
+    parameters and the constants of every loss are settled. Then the weights alone are trained on
+    all recordings against a bound on `loss`. The others, `run.certifiable(data)`, certify it.
+
+    Windows of one recording need `dependence="sequential"`; the earlier ones give the prior.
+    """
+    check_positive(prior_sd, "prior_sd")
+    check_dependence(data, dependence)
+    first, second = _parts(data, prior_fraction, dependence, seed)
+    callbacks = tuple(callbacks)
+    run = fit(
+        model,
+        first,
+        objective=objective,
+        solver=solver,
+        training=training,
+        validation=validation,
+        callbacks=callbacks,
+        seed=seed,
+    )
+    check_held(run)
+    run = replace(run, model=around_prior(run.model, prior_sd))
+    run = replace(run, facts={**run.facts, "reference": _reference(run, first)})
+    surrogate = make_loss(run, loss, gibbs(1), key=jr.key(seed))
+    seen = Seen.from_facts(run.facts).add(**{POSTERIOR: second})
+    facts = {**run.facts, **seen.facts(), "prior_sd": prior_sd}
+    if not isinstance(run.model.network, BayesianMLP):
+        return replace(run, facts=facts)
+    fitted = train(
+        only_weights(run.model),
+        model.batch(data),
+        GibbsRisk(surrogate, len(second), delta),
+        solver=run.solver,
+        training=posterior or Training(epochs=150, batch_size=25, learning_rate=1e-3),
+        callbacks=callbacks,
+        key=jr.fold_in(jr.key(seed), REFERENCE + 1),
+    )
+    trained = eqx.tree_at(lambda m: m.network, run.model, fitted.model.network)
+    history = pd.concat([run.history, pd.DataFrame(fitted.history)], ignore_index=True)
+    return replace(
+        run,
+        model=trained,
+        history=history.rename_axis("epoch"),
+        diverged=run.diverged or bool(fitted.diverged),
+        facts=facts,
+    )
+
+
+def _parts(
+    data: Trajectories, fraction: float, dependence: str, seed: int
+) -> tuple[Trajectories, Trajectories]:
+    """Recordings for the prior and for the bound: by recording, or by time within one."""
+    if dependence == "iid":
+        return data.split(fraction, seed=seed)
+    if not 0 < fraction < 1:
+        raise InputError(f"`prior_fraction` must lie between 0 and 1, but is {fraction}.")
+    order = np.argsort(data.times[:, 0], kind="stable")
+    count = int(np.clip(round(fraction * len(data)), 1, len(data) - 1))
+    if len(set(data.origins)) > 1 or len(data) < 2:
+        raise InputError('dependence="sequential" is for at least two windows of one recording.')
+    return data.take(order[:count]), data.take(order[count:])
+
+
+def _reference(run: Run, first: Trajectories) -> dict:
+    """Constants of losses and of bounds, settled on the part that gave the prior."""
+    key = jr.fold_in(jr.key(run.seed), REFERENCE)
+    forecasters = (gibbs(1), Forecaster(FINISHED, 1))
+    radius = {str(f.size): band_radius(run, first, f, key=key) for f in forecasters}
+    run = replace(run, facts={**run.facts, "reference": {"radius": radius}})
+    one = forecasters[0]
+    losses = {name: make_loss(run, name, one, key=key) for name in LOSSES}
+    moments = {name: loss_moments(run, loss, first, one, key) for name, loss in losses.items()}
+    return {"radius": radius, "moments": moments}
+
+
+def around_prior(model: BayesianSDE, sd: float) -> BayesianSDE:
+    """The model whose weights are N(μ, sd²) about those that were fitted, before and after."""
+    network = model.network
+    if not isinstance(network, BayesianMLP):
+        return model
+    mean = network.posterior.mean
+    log_sd = jax.tree.map(lambda leaf: jnp.full_like(leaf, math.log(sd)), mean)
+    both = MeanField(mean, log_sd)
+    return eqx.tree_at(lambda m: m.network, model, BayesianMLP(both, Fixed(both)))
+
+
+def only_weights(model: BayesianSDE) -> BayesianSDE:
+    """The same model, of which training may move nothing but the network's weights."""
+
+    def hold(node):
+        return Fixed(node.value) if isinstance(node, AbstractParameter) else node
+
+    held = jax.tree.map(hold, model, is_leaf=lambda node: isinstance(node, AbstractParameter))
+    return eqx.tree_at(lambda m: m.network, held, model.network)
