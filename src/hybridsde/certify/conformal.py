@@ -1,11 +1,15 @@
 """Bands that a new trajectory leaves with a stated probability, whatever the model."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from hybridsde._errors import InputError
+from hybridsde._files import write_whole
 from hybridsde.certify.inequalities import conformal_rank
 from hybridsde.forecast import Forecast
 
@@ -63,6 +67,14 @@ class ConformalBand:
             radius, rank, n, alpha, delta, draws, times, target, tuple(assumptions), positive
         )
 
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return asdict(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write a JSON file."""
+        write_whole(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+
     def around(self, forecast: Forecast) -> xr.Dataset:
         """Lower and upper end for every trajectory, time and observation of a forecast."""
         seen = forecast.observations
@@ -77,7 +89,8 @@ class ConformalBand:
                 f"{seen.sizes['time']}. Calibrate on longer trajectories."
             )
         logs = xr.DataArray([str(name) in self.positive for name in seen["obs"].values], dims="obs")
-        inner = xr.where(logs, np.log(seen.where(logs, 1.0)), seen)
+        inner = xr.where(logs, np.log(seen.where(logs, 1.0)), seen).transpose(*seen.dims)
         centre, reach = inner.mean("draw"), self.radius * inner.std("draw", ddof=1)
         ends = {"lower": centre - reach, "upper": centre + reach}
-        return xr.Dataset({n: xr.where(logs, np.exp(end), end) for n, end in ends.items()})
+        raw = {n: xr.where(logs, np.exp(end.where(logs, 0.0)), end) for n, end in ends.items()}
+        return xr.Dataset({n: end.transpose(*centre.dims) for n, end in raw.items()})

@@ -137,11 +137,11 @@ def betting(losses: np.ndarray, delta: float) -> Reals:
     before = np.concatenate([np.full((*x.shape[:-1], 1), 0.25), variance[..., :-1]], -1)
     wanted = np.sqrt(2 * np.log(1 / delta) / (n * before))
 
-    def wins(m: np.ndarray) -> np.ndarray:
-        m = m[..., None]
+    def wins(m: Reals) -> np.ndarray:
+        m = np.asarray(m)[..., None]
         bet = np.minimum(wanted, LARGEST_BET / np.maximum(1 - m, 1e-12))
         capital = np.log1p(bet * (m - x)).cumsum(-1).max(-1)
-        return capital >= np.log(1 / delta)
+        return np.asarray(capital >= np.log(1 / delta))
 
     low, high = np.zeros(x.shape[:-1]), np.ones(x.shape[:-1])
     for _ in range(HALVINGS):

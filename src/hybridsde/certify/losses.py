@@ -125,12 +125,20 @@ def interval_rank(draws: int, level: float) -> int:
     """K such that the k-th lowest and highest of so many draws enclose this probability."""
     rank = (1 - level) / 2 * (draws + 1)
     if round(rank) < 1 or abs(rank - round(rank)) > 1e-6:
-        fitting = next(m for m in range(1, 10_000) if abs((1 - level) * (m + 1) / 2 % 1) < 1e-6)
-        raise ValueError(
-            f"{draws} draws have no {level:.4g} interval; take {fitting} or a number that gives "
-            "whole ranks."
-        )
+        raise ValueError(f"{draws} draws have no {level:.4g} interval: {rank:.4g} is not whole.")
     return round(rank)
+
+
+def fitting_draws(level: float, least: int, multiple: int = 1) -> int:
+    """The smallest number of draws, `least` or more, that has such an interval."""
+    for draws in range(least, least + 2000):
+        rank = (1 - level) / 2 * (draws + 1)
+        if draws % multiple == 0 and round(rank) >= 1 and abs(rank - round(rank)) < 1e-6:
+            return draws
+    raise ValueError(
+        f"No reasonable number of draws, a multiple of {multiple}, has a {level:.4g} interval. "
+        "Take a rounder level, or an ensemble of 1."
+    )
 
 
 def band_score(

@@ -27,7 +27,7 @@ INTERRUPTED = 130
 
 
 @contextmanager
-def _notices(console: Console) -> Iterator[None]:
+def notices(console: Console) -> Iterator[None]:
     """Print notices about the input as they come, one line each."""
     shown = warnings.showwarning
     said: set[str] = set()
@@ -92,7 +92,7 @@ def check(config: Config) -> None:
     from hybridsde.run.project import Project
 
     console = Console()
-    with _notices(console):
+    with notices(console):
         project = Project.open(config)
     for part in overview(project):
         console.print(part)
@@ -120,7 +120,7 @@ def fit(
     console = Console()
     began = time.monotonic()
     check_target(out, resume=resume)
-    with _notices(console):
+    with notices(console):
         project = Project.open(config)
         try:
             with fit_progress(Console(quiet=quiet)) as watch:
@@ -155,8 +155,8 @@ def score(
     from hybridsde.run.project import as_scored, plain_scores
 
     console = Console(stderr=as_json)
-    with _notices(console):
-        loaded, recordings = _open(run, data, trust)
+    with notices(console):
+        loaded, recordings = open_run(run, data, trust)
         settings = loaded.facts["settings"]["forecast"]
         if np.any(recordings.lengths < 2):
             raise InputError("A trajectory of one row has nothing to score. Remove it.")
@@ -197,8 +197,8 @@ def forecast(
     console = Console()
     if steps and times:
         raise InputError("Give --steps or --times, not both.")
-    with _notices(console):
-        loaded, recordings = _open(run, data, trust)
+    with notices(console):
+        loaded, recordings = open_run(run, data, trust)
         chosen = loaded.facts["settings"]["forecast"]
         clock, inputs = future_of(
             recordings,
@@ -219,7 +219,7 @@ def forecast(
     )
 
 
-def _open(folder: Path, data: str | None, trust: bool):
+def open_run(folder: Path, data: str | None, trust: bool):
     """A run, and recordings to use it on: those of a file, or those that it was not fitted to."""
     from hybridsde.data import read_table
     from hybridsde.run import Run
@@ -257,7 +257,7 @@ def report(
         path = write_comparison_page(run)
         console.print(f"Wrote {path}. Open it in a browser.", soft_wrap=True)
         return
-    with _notices(console), console.status("Forecasting the held-out trajectories …"):
+    with notices(console), console.status("Forecasting the held-out trajectories …"):
         path = write_page(run, trust=trust)
     console.print(f"Wrote {path}. Open it in a browser.", soft_wrap=True)
 
@@ -286,7 +286,7 @@ def compare(
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} exists and is not an empty folder. Choose another.")
     make_folder(out)
-    with _notices(console):
+    with notices(console):
         project = Project.open(config)
         epochs = len(variants(project)) * project.training.epochs
         with fit_progress(Console(stderr=as_json, quiet=quiet), epochs) as watch:

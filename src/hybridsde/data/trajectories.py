@@ -208,6 +208,30 @@ class Trajectories:
             origins=tuple(self.origins[s] for s, _, _ in cuts),
         )
 
+    def join(self, other: "Trajectories") -> "Trajectories":
+        """The series of both; they have the same columns, and no id twice."""
+        for name in ("states", "input_names"):
+            if getattr(self, name) != getattr(other, name):
+                raise ValueError(
+                    f"`{name}` differ: {', '.join(getattr(self, name))} and "
+                    f"{', '.join(getattr(other, name))}. Only equal columns can be joined."
+                )
+        length = max(self.times.shape[1], other.times.shape[1])
+
+        def both(name: str, **mode) -> np.ndarray:
+            return _stack([*getattr(self, name), *getattr(other, name)], length, **mode)
+
+        return replace(
+            self,
+            times=both("times", mode="edge"),
+            values=both("values"),
+            observed=both("observed"),
+            inputs=both("inputs", mode="edge"),
+            lengths=np.concatenate([self.lengths, other.lengths]),
+            ids=_identifiers(self.ids + other.ids, len(self) + len(other)),
+            origins=self.origins + other.origins,
+        )
+
     def start(self) -> "Trajectories":
         """The first time of every series: what a forecast starts from."""
         return replace(

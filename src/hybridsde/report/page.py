@@ -17,6 +17,7 @@ from hybridsde.forecast.calibration import coverage, pit
 from hybridsde.physics import EquationPhysics, PositivePhysics
 from hybridsde.physics.expression import mathml, symbol
 from hybridsde.report import panels
+from hybridsde.report.certificates import read_certificates
 from hybridsde.report.html import render_template
 from hybridsde.run import Run
 from hybridsde.run.division import Division
@@ -66,6 +67,7 @@ def render(folder: Path, run: Run, division: Division) -> str:
         shares=None
         if forecast is None or held_out is None
         else _shares(forecast, held_out.times[:, 0], clock),
+        certificates=read_certificates(folder),
         settings=_settings_text(folder, settings),
         versions=json.loads((folder / "run.json").read_text())["versions"],
         seed=run.seed,

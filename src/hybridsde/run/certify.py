@@ -1,5 +1,6 @@
 """Certify a run: check what may be certified, sample losses, and say what follows."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from hybridsde.certify.certificate import Certificate
 from hybridsde.certify.conformal import ConformalBand
 from hybridsde.certify.inequalities import choose_offset, conformal_rank
 from hybridsde.certify.losses import (
+    LEVEL,
     LOSSES,
     AbstractLoss,
     BandMiss,
@@ -22,7 +24,7 @@ from hybridsde.certify.losses import (
     ScaledCRPS,
     TemperedLikelihood,
     TruncatedError,
-    interval_rank,
+    fitting_draws,
 )
 from hybridsde.certify.paper import paper_tiers
 from hybridsde.certify.question import HOLD_OUT, Question
@@ -70,13 +72,11 @@ def certify(
         return _diagnose(run, data, question, key)
     check_dependence(data, question.dependence)
     kind = _kind(run, data, question)
-    forecaster = Forecaster(FINISHED, 1) if kind in HOLD_OUT else gibbs(question.ensemble)
+    forecaster = forecaster_of(kind, question.ensemble, loss)
     chosen = make_loss(run, loss, forecaster, data, reference, key=jr.fold_in(key, 1))
-    if isinstance(chosen, IntervalMiss):
-        interval_rank(forecaster.size, chosen.level)
     if kind in HOLD_OUT:
-        return _hold_out(run, data, question, kind, chosen, key)
-    return _pac_bayes(run, data, question, kind, chosen, reference, key)
+        return _hold_out(run, data, question, kind, chosen, forecaster, key)
+    return _pac_bayes(run, data, question, kind, chosen, forecaster, reference, key)
 
 
 def check_held(run: "Run") -> None:
@@ -169,12 +169,20 @@ def band_radius(
 
 
 def loss_moments(
-    run: "Run", loss: AbstractLoss, reference: Trajectories, forecaster: Forecaster, key
-) -> tuple[float, float]:
-    """Mean and mean square of the loss on other trajectories."""
+    run: "Run",
+    losses: Sequence[AbstractLoss],
+    reference: Trajectories,
+    forecaster: Forecaster,
+    *,
+    key: PRNGKeyArray,
+) -> dict[str, tuple[float, float]]:
+    """Mean and mean square of every loss on other trajectories."""
     batch = run.declared.batch(reference)
-    found = _losses(run.model, run.solver, batch, (loss,), forecaster, 8, key)[0]
-    return float(found.mean()), float((found**2).mean())
+    found = _losses(run.model, run.solver, batch, tuple(losses), forecaster, 8, key)
+    return {
+        loss.name: (float(x.mean()), float((x**2).mean()))
+        for loss, x in zip(losses, found, strict=True)
+    }
 
 
 def _pac_bayes(
@@ -183,12 +191,12 @@ def _pac_bayes(
     question: Question,
     kind: str,
     loss: AbstractLoss,
+    forecaster: Forecaster,
     reference: Trajectories | None,
     key: PRNGKeyArray,
 ) -> Certificate:
     """For the forecaster that draws its weights from the posterior."""
     n, ensemble = len(data), question.ensemble
-    forecaster = gibbs(ensemble)
     draws = -(-question.draws // n)
     moved = Seen.from_facts(run.facts).any_of(data).any()
     # A posterior that has not seen the trajectories may be its own prior.
@@ -227,10 +235,14 @@ def _pac_bayes(
     )
 
 
-def gibbs(ensemble: int) -> Forecaster:
-    """19 futures, or 39, 59 …, so that a share of 5 % is a whole number of them; if it can be."""
-    fitting = (size for size in range(GIBBS, 400, GIBBS + 1) if size % ensemble == 0)
-    size = next(fitting, ensemble * max(1, GIBBS // ensemble))
+def forecaster_of(kind: str, ensemble: int, loss: str | AbstractLoss) -> Forecaster:
+    """One network, or an ensemble, or the finished mixture, with draws that fit the loss."""
+    level = loss.level if isinstance(loss, IntervalMiss) else LEVEL
+    if kind in HOLD_OUT:
+        return Forecaster(fitting_draws(level, FINISHED), 1)
+    needs_rank = isinstance(loss, IntervalMiss) or loss == IntervalMiss.name
+    rounded = ensemble * -(-GIBBS // ensemble)
+    size = fitting_draws(level, GIBBS, ensemble) if needs_rank else rounded
     return Forecaster(ensemble, size // ensemble)
 
 
@@ -243,7 +255,7 @@ def _moments(
 ) -> tuple[float, float]:
     """From other trajectories, or remembered from the fit, or a guess."""
     if reference is not None:
-        return loss_moments(run, loss, reference, forecaster, key)
+        return loss_moments(run, [loss], reference, forecaster, key=key)[loss.name]
     known = run.facts.get("reference", {}).get("moments", {}).get(loss.name)
     return tuple(known) if known else USUAL
 
@@ -254,12 +266,13 @@ def _hold_out(
     question: Question,
     kind: str,
     loss: AbstractLoss,
+    forecaster: Forecaster,
     key: PRNGKeyArray,
 ) -> Certificate:
     """For the finished forecaster, one forecast per trajectory."""
     order_key, sample_key = jr.split(key)
     batch = run.declared.batch(data)
-    x = _losses(run.model, run.solver, batch, (loss,), Forecaster(FINISHED, 1), 1, sample_key)
+    x = _losses(run.model, run.solver, batch, (loss,), forecaster, 1, sample_key)
     x = x[0, np.asarray(jr.permutation(order_key, len(data))), 0]
     if kind == "holdout-kl":
         found, name = bounds.holdout_kl_bound(x, question.delta, question.union), "kl-inverse"
@@ -268,7 +281,7 @@ def _hold_out(
         name = "Clopper–Pearson"
     else:
         found, name = bounds.betting_bound(x, question.delta, question.union), "betting"
-    who = f"for forecasts by {FINISHED} sampled futures, each with its own network"
+    who = f"for forecasts by {forecaster.size} sampled futures, each with its own network"
     return _certificate(run, data, question, loss, found, f"hold-out, {name}", who)
 
 

@@ -9,13 +9,11 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde._parameters import AbstractParameter, Fixed
 from hybridsde.certify import AbstractLoss, GibbsRisk, Seen
 from hybridsde.certify.losses import LOSSES
-from hybridsde.certify.sampling import Forecaster
 from hybridsde.certify.seen import POSTERIOR, check_dependence
 from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_positive
@@ -23,10 +21,9 @@ from hybridsde.fit import Callback, Training, train
 from hybridsde.model import BayesianMLP, BayesianSDE, HybridSDE, MeanField
 from hybridsde.objective import AbstractObjective
 from hybridsde.run.certify import (
-    FINISHED,
     band_radius,
     check_held,
-    gibbs,
+    forecaster_of,
     loss_moments,
     make_loss,
 )
@@ -51,7 +48,6 @@ def fit_certified(
     training: Training | None = None,
     validation: Trajectories | None = None,
     loss: str | AbstractLoss = "error",
-    delta: float = 0.05,
     posterior: Training | None = None,
     callbacks: Iterable[Callback] = (),
     seed: int = 0,
@@ -65,7 +61,6 @@ def fit_certified(
 
     Windows of one recording need `dependence="sequential"`; the earlier ones give the prior.
     """
-    check_positive(prior_sd, "prior_sd")
     check_dependence(data, dependence)
     first, second = _parts(data, prior_fraction, dependence, seed)
     callbacks = tuple(callbacks)
@@ -79,32 +74,48 @@ def fit_certified(
         callbacks=callbacks,
         seed=seed,
     )
+    return certified(
+        run, first, second, prior_sd=prior_sd, loss=loss, training=posterior, callbacks=callbacks
+    )
+
+
+def certified(
+    run: Run,
+    first: Trajectories,
+    second: Trajectories,
+    *,
+    prior_sd: float = PRIOR_SD,
+    loss: str | AbstractLoss = "error",
+    training: Training | None = None,
+    callbacks: Iterable[Callback] = (),
+) -> Run:
+    """Train the weights of a finished run further, on recordings that it has not seen.
+
+    The run becomes the prior. `first` are recordings that it was fitted to, as they would be
+    forecast; constants are settled on them. `second` will certify the result.
+    """
+    check_positive(prior_sd, "prior_sd")
     check_held(run)
+    seen = Seen.from_facts(run.facts)
+    seen.refuse(second)
     run = replace(run, model=around_prior(run.model, prior_sd))
     run = replace(run, facts={**run.facts, "reference": _reference(run, first)})
-    surrogate = make_loss(run, loss, gibbs(1), key=jr.key(seed))
-    seen = Seen.from_facts(run.facts).add(**{POSTERIOR: second})
-    facts = {**run.facts, **seen.facts(), "prior_sd": prior_sd}
+    facts = {**run.facts, **seen.add(**{POSTERIOR: second}).facts(), "prior_sd": prior_sd}
+    run = replace(run, facts=facts)
     if not isinstance(run.model.network, BayesianMLP):
-        return replace(run, facts=facts)
+        return run
+    surrogate = make_loss(run, loss, forecaster_of("ub", 1, loss), key=jr.key(run.seed))
     fitted = train(
         only_weights(run.model),
-        model.batch(data),
-        GibbsRisk(surrogate, len(second), delta),
+        run.declared.batch(first.join(second)),
+        GibbsRisk(surrogate, len(second)),
         solver=run.solver,
-        training=posterior or Training(epochs=150, batch_size=25, learning_rate=1e-3),
+        training=training or Training(epochs=150, batch_size=25, learning_rate=1e-3),
         callbacks=callbacks,
-        key=jr.fold_in(jr.key(seed), REFERENCE + 1),
+        key=jr.fold_in(jr.key(run.seed), REFERENCE + 1),
     )
     trained = eqx.tree_at(lambda m: m.network, run.model, fitted.model.network)
-    history = pd.concat([run.history, pd.DataFrame(fitted.history)], ignore_index=True)
-    return replace(
-        run,
-        model=trained,
-        history=history.rename_axis("epoch"),
-        diverged=run.diverged or bool(fitted.diverged),
-        facts=facts,
-    )
+    return replace(run, model=trained, diverged=run.diverged or bool(fitted.diverged))
 
 
 def _parts(
@@ -125,12 +136,12 @@ def _parts(
 def _reference(run: Run, first: Trajectories) -> dict:
     """Constants of losses and of bounds, settled on the part that gave the prior."""
     key = jr.fold_in(jr.key(run.seed), REFERENCE)
-    forecasters = (gibbs(1), Forecaster(FINISHED, 1))
+    forecasters = [forecaster_of(kind, 1, "interval") for kind in ("ub", "holdout")]
     radius = {str(f.size): band_radius(run, first, f, key=key) for f in forecasters}
     run = replace(run, facts={**run.facts, "reference": {"radius": radius}})
     one = forecasters[0]
-    losses = {name: make_loss(run, name, one, key=key) for name in LOSSES}
-    moments = {name: loss_moments(run, loss, first, one, key) for name, loss in losses.items()}
+    losses = [make_loss(run, name, one, key=key) for name in LOSSES]
+    moments = loss_moments(run, losses, first, one, key=key)
     return {"radius": radius, "moments": moments}
 
 

@@ -17,6 +17,7 @@ from hybridsde.model import HybridSDE
 from hybridsde.objective import AbstractObjective
 from hybridsde.run.calibrate import calibrate
 from hybridsde.run.division import Division, read_division
+from hybridsde.run.fit_certified import certified
 from hybridsde.run.folder import CHECKPOINT, RUN, UNFINISHED
 from hybridsde.run.run import Run, fit
 from hybridsde.run.settings import ForecastSettings, Settings
@@ -24,6 +25,8 @@ from hybridsde.run.settings_file import read_settings
 from hybridsde.simulate import Heun
 
 DATA, SETTINGS = "data.csv", "settings.toml"
+CERTIFIED_SPLIT = 104_729
+"""Added to the seed for the division of the training recordings, so that it repeats no other."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +57,22 @@ class Project:
         return cls(settings, source, model, data, division)
 
     @cached_property
+    def prior_and_bound(self) -> tuple[Trajectories, Trajectories | None]:
+        """The training recordings, and those of them that are set apart for a certificate."""
+        fraction, data = self.settings.train.prior_fraction, self.division.train
+        if fraction is None:
+            return data, None
+        if len(data) < 4:
+            raise InputError(
+                f"train.prior_fraction divides the training trajectories, but there are only "
+                f"{len(data)}. Give more recordings, or leave it out."
+            )
+        return data.split(fraction, seed=self.settings.train.seed + CERTIFIED_SPLIT)
+
+    @cached_property
     def pieces(self) -> Trajectories:
         """The training recordings as they are trained on."""
-        return self.division.train.pieces(self.settings.train.piece)
+        return self.prior_and_bound[0].pieces(self.settings.train.piece)
 
     @cached_property
     def solver(self) -> Heun:
@@ -99,7 +115,12 @@ class Project:
             seed=self.settings.train.seed,
         )
         run = replace(run, facts={**run.facts, "settings": self.settings.model_dump()})
-        return run if self.held_out is None else calibrate(run, self.held_out)
+        run = run if self.held_out is None else calibrate(run, self.held_out)
+        first, second = self.prior_and_bound
+        if second is None:
+            return run
+        head = self.settings.forecast.head
+        return certified(run, head(first), head(second))
 
     @cached_property
     def held_out(self) -> Trajectories | None:
@@ -157,6 +178,12 @@ def as_scored(run: Run, data: Trajectories) -> Trajectories:
     """Recordings cut into the horizon that the settings of a run ask for."""
     given = run.facts.get("settings", {}).get("forecast", {})
     return ForecastSettings.model_validate(given).cut(data)
+
+
+def as_certified(run: Run, data: Trajectories) -> Trajectories:
+    """The first rows of recordings, as many as the settings of a run forecast."""
+    given = run.facts.get("settings", {}).get("forecast", {})
+    return ForecastSettings.model_validate(given).head(data)
 
 
 def plain_scores(scores: pd.DataFrame) -> dict[str, Any]:

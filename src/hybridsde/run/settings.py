@@ -145,6 +145,8 @@ class TrainSettings(_Table):
     clip: Positive = 10.0
     substeps: Count | None = None
     piece: Annotated[int, Field(ge=2)] = PIECE
+    prior_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Share of the training trajectories that gives the prior of a certificate on the others."""
     seed: Annotated[int, Field(ge=0, lt=2**31 - 10_000)] = 0
 
     def build_objective(self) -> AbstractObjective:
@@ -188,6 +190,13 @@ class ForecastSettings(_Table):
     def cut(self, held_out: Trajectories) -> Trajectories:
         """Held-out recordings as they are forecast: each from its first row."""
         return held_out if self.horizon is None else held_out.pieces(self.horizon + 1)
+
+    def head(self, data: Trajectories) -> Trajectories:
+        """One forecast per recording, from its first row: what certificates are about."""
+        if self.horizon is None:
+            return data
+        rows = np.minimum(data.lengths, self.horizon + 1)
+        return data.cut([(series, 0, int(end)) for series, end in enumerate(rows)])
 
 
 class Settings(_Table):

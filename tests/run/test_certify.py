@@ -1,0 +1,268 @@
+"""What is certified, and every refusal."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import hybridsde as hs
+from helpers import tiny_model, wiggles
+
+TRAINING = hs.Training(epochs=20, batch_size=6, learning_rate=1e-2)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return wiggles(series=24)
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    """Recordings that no fit has seen, under names that one of them has."""
+    return wiggles(series=12, seed=9)
+
+
+@pytest.fixture(scope="module")
+def plain(data):
+    return hs.fit(tiny_model(), data, training=TRAINING)
+
+
+@pytest.fixture(scope="module")
+def run(data):
+    return hs.fit_certified(
+        tiny_model(), data, training=TRAINING, posterior=hs.Training(epochs=5, batch_size=12)
+    )
+
+
+def test_half_of_the_trajectories_can_be_certified_on(run, data):
+    mine = run.certifiable(data)
+    assert len(mine) == 12
+    certificate = run.certify(mine)
+    assert certificate.kind.startswith("PAC-Bayes, un-expected Bernstein")
+    assert certificate.n == 12
+    assert certificate.terms["KL of weights"] > 0
+    assert sum(certificate.parts.values()) == pytest.approx(
+        certificate.bound if not certificate.vacuous else sum(certificate.parts.values())
+    )
+    assert "With probability 0.95" in certificate.target or certificate.vacuous
+
+
+@pytest.mark.parametrize("loss", ["error", "interval", "band", "crps", "likelihood"])
+@pytest.mark.parametrize("bound", ["kl", "ub", "catoni"])
+def test_bounds_lie_above_the_empirical_risk(loss, bound, run, data):
+    found = run.certify(run.certifiable(data), loss=loss, bound=bound, draws=600)
+    assert found.terms["empirical risk"] < found.bound <= 1
+    assert all(part >= -1e-12 for part in found.parts.values())
+
+
+def test_hold_out_on_unseen_trajectories(plain, fresh):
+    found = plain.certify(fresh)
+    assert found.kind == "hold-out, betting"
+    looser = plain.certify(fresh, bound="holdout-kl")
+    assert found.bound <= looser.bound + 0.05
+    binary = plain.certify(fresh, loss=hs.BandMiss(3.0))
+    assert binary.kind == "hold-out, Clopper–Pearson"
+
+
+def test_the_same_seed_gives_the_same_certificate(run, data):
+    mine = run.certifiable(data)
+    seeds = (None, None, 5)
+    one, two, other = (run.certify(mine, draws=300, seed=s).terms["empirical risk"] for s in seeds)
+    assert one == two
+    assert one != other
+
+
+def test_choosing_among_models_costs_their_logarithm(plain, fresh):
+    alone, chosen = (plain.certify(fresh, union=m).bound for m in (1, 50))
+    assert alone < chosen
+    told = plain.certify(fresh)
+    assert any("union=M" in line for line in told.assumptions)
+    assert not any("union=M" in line for line in plain.certify(fresh, union=3).assumptions)
+
+
+def test_an_ensemble_pays_its_kl_once_per_network(run, data):
+    mine = run.certifiable(data)
+    one, many = (run.certify(mine, bound="kl", ensemble=m, draws=300) for m in (1, 19))
+    assert many.terms["KL of weights"] == pytest.approx(19 * one.terms["KL of weights"])
+
+
+def test_a_posterior_that_has_not_seen_the_data_is_its_own_prior(plain, fresh):
+    assert plain.certify(fresh, bound="kl", draws=300).terms["KL of weights"] == 0
+
+
+def test_training_data_are_refused(plain, data, fresh):
+    with pytest.raises(hs.InputError, match=r"24 of 24 .*fitted to it\).*fit_certified"):
+        plain.certify(data)
+    renamed = dataclasses.replace(data, ids=tuple(f"new {i}" for i in data.ids))
+    with pytest.raises(hs.InputError, match="'new 0' was seen before"):
+        plain.certify(renamed)
+    with pytest.raises(hs.InputError, match="was seen before"):
+        plain.certify(data.windows(6).take([1]))
+    mixed = fresh.join(dataclasses.replace(data.take([0]), ids=("old",), origins=("old",)))
+    with pytest.raises(hs.InputError, match="1 of 13 trajectories"):
+        plain.certify(mixed)
+    with pytest.raises(hs.InputError, match="used all of these"):
+        plain.certifiable(data)
+
+
+def test_what_the_prior_has_seen_is_refused(run, data):
+    with pytest.raises(hs.InputError, match=r"12 of 24 .*prior, the scales.*certifiable"):
+        run.certify(data)
+
+
+def test_what_trained_the_posterior_is_no_hold_out(run, data):
+    with pytest.raises(hs.InputError, match="the weights were fitted to it"):
+        run.certify(run.certifiable(data), bound="holdout")
+    with pytest.raises(hs.InputError, match="the weights were fitted to it"):
+        run.conformal(run.certifiable(data))
+
+
+def test_what_chose_the_epoch_or_the_spread_is_refused(data, fresh):
+    short = hs.Training(epochs=1, batch_size=6)
+    chosen = hs.fit(tiny_model(), data, training=short, validation=fresh)
+    with pytest.raises(hs.InputError, match="it chose the epoch"):
+        chosen.certify(fresh)
+    model = dataclasses.replace(tiny_model(), diffusion="learn", noise="learn")
+    spread = hs.calibrate(
+        hs.fit(model, data, objective=hs.EmpiricalBayes(estimator="filtered"), training=short),
+        fresh,
+    )
+    with pytest.raises(hs.InputError, match="it set the spread"):
+        spread.certify(fresh)
+
+
+def test_the_reference_is_refused(plain, fresh):
+    with pytest.raises(hs.InputError, match="also the reference"):
+        plain.certify(fresh, reference=fresh)
+
+
+def test_windows_of_one_recording_are_not_independent(plain, fresh):
+    cut = fresh.take([0]).windows(4)
+    with pytest.raises(hs.InputError, match=r"windows of one recording.*sequential"):
+        plain.certify(cut)
+    with pytest.raises(hs.InputError, match="windows of one recording"):
+        plain.conformal(cut)
+    with pytest.raises(hs.InputError, match="'kl' needs independent"):
+        plain.certify(cut, dependence="sequential", bound="kl")
+    with pytest.raises(hs.InputError, match="'holdout' needs independent"):
+        plain.certify(cut, dependence="sequential", bound="holdout")
+    with pytest.raises(hs.InputError, match="overlap"):
+        plain.certify(fresh.take([0]).windows(4, 2), dependence="sequential")
+    found = plain.certify(cut, dependence="sequential", draws=300)
+    assert "ub" in found.kind
+    assert found.vacuous or "Nothing is said about other starts" in found.target
+
+
+def test_windows_fitted_in_order(fresh):
+    long = wiggles(series=1, steps=60, seed=3)
+    windows = long.windows(5)
+    run = hs.fit_certified(
+        tiny_model(),
+        windows,
+        dependence="sequential",
+        training=hs.Training(epochs=2, batch_size=6),
+        posterior=hs.Training(epochs=1, batch_size=6),
+    )
+    later = run.certifiable(windows)
+    assert later.times.min() >= windows.times[len(windows) // 2 - 1, -1]
+    assert run.certify(later, dependence="sequential", draws=200).n == len(later)
+    with pytest.raises(hs.InputError, match="windows of one recording"):
+        hs.fit_certified(tiny_model(), windows)
+
+
+def test_weights_that_are_redrawn_are_refused(data, fresh):
+    model = dataclasses.replace(tiny_model(), weights="local")
+    run = hs.fit(model, data, training=hs.Training(epochs=1, batch_size=6))
+    with pytest.raises(hs.InputError, match="redraws its weights"):
+        run.certify(fresh)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"bound": "cl"}, "must be one of auto"),
+        ({"loss": "eror"}, "Did you mean 'error'"),
+        ({"loss": "band"}, "needs a radius"),
+        ({"delta": 0.0}, "`delta` must lie"),
+        ({"union": 0}, "`union`"),
+        ({"dependence": "maybe"}, "iid or sequential"),
+    ],
+)
+def test_wrong_questions(arguments, message, plain, fresh):
+    with pytest.raises(ValueError, match=message):
+        plain.certify(fresh, **arguments)
+
+
+def test_a_run_of_an_older_version_cannot_say_what_it_has_seen(plain, fresh):
+    facts = {name: value for name, value in plain.facts.items() if name != "seen_steps"}
+    with pytest.raises(hs.InputError, match="does not say what it has seen"):
+        dataclasses.replace(plain, facts=facts).certify(fresh)
+
+
+def test_the_papers_bound_is_a_diagnostic(plain, data):
+    found = plain.certify(data, bound="paper", draws=200)
+    assert found.vacuous
+    assert found.bound == 1
+    assert "not a promise" in found.target
+    assert found.terms["T1"] <= found.terms["T2"] <= found.terms["T3"]
+    assert found.terms["KL of paths"] > 0
+
+
+def test_physics_alone_is_certified_without_kl(data, fresh):
+    model = dataclasses.replace(tiny_model(), hidden=None)
+    run = hs.fit_certified(model, data, training=hs.Training(epochs=1, batch_size=6))
+    found = run.certify(run.certifiable(data), bound="kl", draws=300)
+    assert found.terms["KL of weights"] == 0
+
+
+def test_conformal_bands(plain, fresh):
+    band = plain.conformal(fresh, alpha=0.2)
+    assert (band.rank, band.n) == (11, 12)
+    start = fresh.start()
+    forecast = plain.forecast(start, fresh.times[:, 1:], draws=200, paths_per_weight=1)
+    ends = band.around(forecast)
+    inside = (ends["lower"].values <= fresh.values[:, 1:]) & (
+        fresh.values[:, 1:] <= ends["upper"].values
+    )
+    assert inside.all((1, 2)).sum() >= 9  # other draws than those that set the radius
+    with pytest.raises(ValueError, match="draws=200"):
+        band.around(plain.forecast(start, fresh.times[:, 1:], draws=8))
+    with pytest.raises(hs.InputError, match="at least 14 are needed"):
+        plain.conformal(fresh, alpha=0.2, delta=0.05)
+
+
+def test_a_certificate_can_be_kept(plain, fresh, tmp_path):
+    found = plain.certify(fresh)
+    found.save(tmp_path / "certificate.json")
+    content = json.loads((tmp_path / "certificate.json").read_text())
+    wanted = {"bound", "kind", "loss", "delta", "n", "vacuous", "target", "assumptions", "terms"}
+    assert wanted <= set(content)
+    assert hs.Certificate.load(tmp_path / "certificate.json") == found
+    assert "empirical risk" in str(found)
+    assert found.table().loc["n", "value"] == 12
+    (tmp_path / "broken.json").write_text("{")
+    with pytest.raises(hs.InputError, match="not a certificate"):
+        hs.Certificate.load(tmp_path / "broken.json")
+
+
+def test_a_certified_run_survives_its_folder(run, data, tmp_path):
+    run.save(tmp_path / "run")
+    back = hs.Run.load(tmp_path / "run", trust=True)
+    mine = run.certifiable(data)
+    one, two = (r.certify(mine, draws=300).terms for r in (run, back))
+    assert one == pytest.approx(two, rel=1e-4)
+    with pytest.raises(hs.InputError, match="prior, the scales"):
+        back.certify(data)
+
+
+def test_training_the_posterior_moves_nothing_but_weights(run, data):
+    first = data.take(np.flatnonzero([i not in run.certifiable(data).ids for i in data.ids]))
+    prior = hs.fit(tiny_model(), first, training=TRAINING)
+    before, after = prior.model.network.posterior.mean, run.model.network.posterior.mean
+    np.testing.assert_allclose(
+        run.model.network.prior.value.mean.layers[0].weight, before.layers[0].weight, rtol=1e-5
+    )
+    assert not np.allclose(before.layers[0].weight, after.layers[0].weight, rtol=0, atol=1e-7)
+    np.testing.assert_array_equal(run.model.diffusion.sd.value, prior.model.diffusion.sd.value)
+    np.testing.assert_array_equal(run.model.start.default.value, prior.model.start.default.value)
