@@ -116,6 +116,8 @@ def test_what_trained_the_posterior_is_no_hold_out(run, data):
         run.certify(run.certifiable(data), bound="holdout")
     with pytest.raises(hs.InputError, match="the weights were fitted to it"):
         run.conformal(run.certifiable(data))
+    with pytest.raises(hs.InputError, match="used all of these"):
+        run.certifiable(data, bound="conformal")
 
 
 def test_what_chose_the_epoch_or_the_spread_is_refused(data, fresh):

@@ -87,7 +87,7 @@ class TruncatedError(AbstractLoss):
         """With its cut-off."""
         return (
             "squared error of the mean forecast, averaged over times and states in units of their "
-            f"spread and cut off at {float(self.cutoff):g}²"
+            f"spread and cut off at {float(self.cutoff) ** 2:g}"
         )
 
 

@@ -69,8 +69,8 @@ class Question:
         return (
             source,
             "Loss, scales and confidence were settled before these trajectories were looked at.",
-            f"Forecasts are made by {name} with {substeps} steps between rows; another solver or "
-            "step needs another certificate.",
+            f"Forecasts are made by {name} with {substeps} step{'s' * (substeps > 1)} from row to "
+            "row; another solver or step needs another certificate.",
             "Starts, inputs, times and horizon are those of these trajectories.",
             *((chosen,) if self.union == 1 else ()),
         )

@@ -83,8 +83,9 @@ class Seen:
                 reason = REASONS[part]
                 if part == "train" and POSTERIOR in self.steps:
                     reason = "the prior, the scales and the noise were fitted to it"
+                how = "data" if but else 'data, bound="holdout"'
                 remedy = (
-                    "Certify on the others: `run.certifiable(data)` picks them."
+                    f"Certify on the others: `run.certifiable({how})` picks them."
                     if POSTERIOR in self.steps
                     else "Certify on recordings that the fit did not use, or fit with "
                     "`fit_certified`, which sets some apart."

@@ -61,7 +61,7 @@ def certify(
 
     console = Console(stderr=as_json)
     with notices(console):
-        loaded, recordings, reference = _recordings(run, data, windows, trust)
+        loaded, recordings, reference = _recordings(run, data, bound, windows, trust)
         with console.status("Forecasting …"):
             if bound == "conformal":
                 found: Any = loaded.conformal(recordings, alpha=alpha)
@@ -90,14 +90,14 @@ def certify(
     console.print(f"Wrote {path}.", soft_wrap=True)
 
 
-def _recordings(folder: Path, data: str | None, windows: int | None, trust: bool):
+def _recordings(folder: Path, data: str | None, bound: str, windows: int | None, trust: bool):
     """A run, trajectories to certify it on, and others to settle constants on."""
     from hybridsde.run.project import as_certified, division_of
 
     if data is not None:
         loaded, recordings = open_run(folder, data, trust)
     else:
-        loaded, recordings = _kept(folder, trust)
+        loaded, recordings = _kept(folder, bound, trust)
     if windows is not None:
         recordings = recordings.pieces(windows + 1)
     else:
@@ -111,7 +111,7 @@ def _recordings(folder: Path, data: str | None, windows: int | None, trust: bool
     return loaded, recordings, reference
 
 
-def _kept(folder: Path, trust: bool):
+def _kept(folder: Path, bound: str, trust: bool):
     """All recordings of the run folder that a certificate may use."""
     from hybridsde.run import Run
     from hybridsde.run.project import division_of
@@ -121,4 +121,4 @@ def _kept(folder: Path, trust: bool):
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.join(part)
-    return loaded, loaded.certifiable(whole)
+    return loaded, loaded.certifiable(whole, bound)

@@ -59,6 +59,9 @@ def init(
         bool,
         typer.Option("--example", help="Generate an example, recordings and settings, instead."),
     ] = False,
+    trajectories: Annotated[
+        int, typer.Option(min=2, help="With --example: how many recordings.")
+    ] = 24,
 ) -> None:
     """Write a commented settings file for a table, with its columns guessed.
 
@@ -71,7 +74,7 @@ def init(
 
     if example:
         folder = out or Path("lotka_volterra")
-        settings = write_example(folder)
+        settings = write_example(folder, trajectories)
         typer.echo(f"Wrote {folder / 'recordings.csv'} and {settings}.")
         typer.echo(f"Next: hybridsde fit {settings} --out {folder / 'run'}")
         return

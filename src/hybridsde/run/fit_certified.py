@@ -30,8 +30,6 @@ from hybridsde.run.certify import (
 from hybridsde.run.run import Run, fit
 from hybridsde.simulate import AbstractSolver
 
-PRIOR_SD = 0.03
-"""Spread of the weights about those fitted to the first part."""
 REFERENCE = 4
 """Folded into the seed of a run to give the key of what is measured on the first part."""
 
@@ -41,7 +39,7 @@ def fit_certified(
     data: Trajectories,
     *,
     prior_fraction: float = 0.5,
-    prior_sd: float = PRIOR_SD,
+    prior_sd: float | None = None,
     dependence: str = "iid",
     objective: AbstractObjective | None = None,
     solver: AbstractSolver | None = None,
@@ -55,9 +53,10 @@ def fit_certified(
     """Fit so that the result can be certified on a part of the data that it learned from.
 
     A share `prior_fraction` of the recordings, with `validation`, fits the whole model as `fit`
-    does. About its weights stands the prior N(μ, prior_sd²); scales, noise, diffusion, known
-    parameters and the constants of every loss are settled. Then the weights alone are trained on
-    all recordings against a bound on `loss`. The others, `run.certifiable(data)`, certify it.
+    does. The distribution of its weights is the prior, or N(μ, prior_sd²) about their means;
+    scales, noise, diffusion, known parameters and the constants of every loss are settled. Then
+    the weights alone are trained on all recordings against a bound on `loss`. The others,
+    `run.certifiable(data)`, certify it.
 
     Windows of one recording need `dependence="sequential"`; the earlier ones give the prior.
     """
@@ -84,7 +83,7 @@ def certified(
     first: Trajectories,
     second: Trajectories,
     *,
-    prior_sd: float = PRIOR_SD,
+    prior_sd: float | None = None,
     loss: str | AbstractLoss = "error",
     training: Training | None = None,
     callbacks: Iterable[Callback] = (),
@@ -94,7 +93,8 @@ def certified(
     The run becomes the prior. `first` are recordings that it was fitted to, as they would be
     forecast; constants are settled on them. `second` will certify the result.
     """
-    check_positive(prior_sd, "prior_sd")
+    if prior_sd is not None:
+        check_positive(prior_sd, "prior_sd")
     check_held(run)
     seen = Seen.from_facts(run.facts)
     seen.refuse(second)
@@ -145,14 +145,15 @@ def _reference(run: Run, first: Trajectories) -> dict:
     return {"radius": radius, "moments": moments}
 
 
-def around_prior(model: BayesianSDE, sd: float) -> BayesianSDE:
-    """The model whose weights are N(μ, sd²) about those that were fitted, before and after."""
+def around_prior(model: BayesianSDE, sd: float | None = None) -> BayesianSDE:
+    """The model whose prior is what was fitted, or N(μ, sd²) about it, and its posterior too."""
     network = model.network
     if not isinstance(network, BayesianMLP):
         return model
-    mean = network.posterior.mean
-    log_sd = jax.tree.map(lambda leaf: jnp.full_like(leaf, math.log(sd)), mean)
-    both = MeanField(mean, log_sd)
+    both = network.posterior
+    if sd is not None:
+        log_sd = jax.tree.map(lambda leaf: jnp.full_like(leaf, math.log(sd)), both.mean)
+        both = MeanField(both.mean, log_sd)
     return eqx.tree_at(lambda m: m.network, model, BayesianMLP(both, Fixed(both)))
 
 

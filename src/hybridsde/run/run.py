@@ -13,7 +13,7 @@ import pandas as pd
 from hybridsde._errors import InputError
 from hybridsde._types import Numbers, PRNGKeyArray
 from hybridsde.certify import AbstractLoss, Certificate, ConformalBand, Seen
-from hybridsde.certify.question import Question
+from hybridsde.certify.question import HOLD_OUT, Question
 from hybridsde.certify.seen import POSTERIOR
 from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_whole
@@ -192,9 +192,14 @@ class Run:
         """
         return conformal(self, data, alpha=alpha, delta=delta, draws=draws, seed=seed)
 
-    def certifiable(self, data: Trajectories) -> Trajectories:
-        """The trajectories that a certificate may use: the prior has not seen them."""
-        free = ~Seen.from_facts(self.facts).any_of(data, but=(POSTERIOR,))
+    def certifiable(self, data: Trajectories, bound: str = "auto") -> Trajectories:
+        """The trajectories that a certificate may use.
+
+        For PAC-Bayes bounds the prior has not seen them; for "holdout" and "conformal" the weights
+        have not either.
+        """
+        but = () if bound in (*HOLD_OUT, "conformal") else (POSTERIOR,)
+        free = ~Seen.from_facts(self.facts).any_of(data, but=but)
         if not free.any():
             raise InputError(
                 "The fit has used all of these trajectories. Certify on others, or fit with "
