@@ -117,6 +117,41 @@ def test_the_report_is_one_page_without_a_network(fitted):
     assert "growth" in page
 
 
+def test_certify_uses_what_the_fit_has_not_seen(fitted, project):
+    result = call("certify", fitted, "--loss", "interval", "--json")
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.stdout)
+    assert found["kind"] == "hold-out, betting"
+    assert found["n"] == 2
+    wanted = {"bound", "kind", "loss", "delta", "n", "vacuous", "target", "assumptions", "terms"}
+    assert wanted <= set(found)
+    assert "Vacuous" in call("certify", fitted, "--bound", "paper").output
+    assert call("certify", fitted, "--loss", "band").exit_code == 0
+    assert call("report", fitted).exit_code == 0
+    page = (fitted / "report.html").read_text()
+    assert "Certificates" in page
+    assert "not a promise" in page
+    told = refused("certify", fitted, "--data", project / "recordings.csv")
+    assert "was seen before" in told
+    assert "windows of one recording" in refused("certify", fitted, "--windows", 3)
+    assert "at least 9 are needed" in refused("certify", fitted, "--bound", "conformal")
+    assert "must be one of auto" in refused("certify", fitted, "--bound", "magic")
+
+
+def test_a_fit_with_a_part_set_apart_can_be_certified_on_it(project):
+    settings = project / "apart.toml"
+    text = (project / "settings.toml").read_text()
+    settings.write_text(text.replace("[train]", "[train]\nprior_fraction = 0.5"))
+    assert call("fit", settings, "--out", project / "apart").exit_code == 0
+    found = json.loads(call("certify", project / "apart", "--draws", 200, "--json").stdout)
+    assert found["kind"].startswith("PAC-Bayes")
+    assert found["n"] == 5
+    assert (
+        json.loads(call("certify", project / "apart", "--bound", "holdout", "--json").stdout)["n"]
+        == 2
+    )
+
+
 def test_variants_of_a_comparison(project):
     from hybridsde.run.compare import variants
     from hybridsde.run.project import Project

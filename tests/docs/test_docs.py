@@ -55,7 +55,7 @@ def test_relative_links_lead_somewhere(page):
     assert not missing, f"{page.name} links to {missing}"
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/certificates.md"])
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     """All blocks of a page in order, in one namespace, training cut short."""
     monkeypatch.chdir(tmp_path)
