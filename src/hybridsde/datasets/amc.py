@@ -37,9 +37,8 @@ BONES = {
     "lfoot": ("rx", "rz"),
 }
 """The bones that are kept, in the order of the channels, with the axes that move."""
-CHANNELS = ("root_vx", "root_vy", "root_vz") + tuple(
-    f"{bone}_{axis}" for bone, axes in BONES.items() for axis in axes if axis[0] == "r"
-)
+ANGLES = [f"{bone}_{axis}" for bone, axes in BONES.items() for axis in axes if axis[0] == "r"]
+CHANNELS = ("root_vx", "root_vy", "root_vz", *ANGLES)
 
 
 def read_amc(path: str | Path) -> Trajectories:

@@ -46,8 +46,8 @@ class Source:
         looked = f"not in {places[0].parent}" if places else f"{VARIABLE} is not set"
         raise InputError(
             f"The motion-capture file {self.name} is needed ({looked}). It comes from "
-            f"{self.origin}; its SHA-256 is {self.sha256}. Put it into a folder `mocap` and name the "
-            f"folder above in {VARIABLE}."
+            f"{self.origin}; its SHA-256 is {self.sha256}. Put it into a folder `mocap` and name "
+            f"the folder above in {VARIABLE}."
         )
 
     def _checked(self, path: Path) -> Path:
