@@ -158,15 +158,16 @@ class Repetitions:
         repeated = jax.vmap(lambda s: TruncatedError(s))(scale)
         objective = GibbsRisk(repeated, self.n, DELTA, samples=2, paths=4)
         trained = hs.train_many(
-            eqx.filter_vmap(only_weights)(self.prior),
+            self.prior,
             data,
             objective,
             solver=SOLVER,
             training=hs.Training(epochs=75, batch_size=25, learning_rate=1e-3),
             chunk=count,
+            select=only_weights,
             keys=each[4],
         )
-        self.posterior = eqx.tree_at(lambda m: m.network, self.prior, trained.model.network)
+        self.posterior = trained.model
         self.kl = np.asarray(jax.vmap(lambda m: m.kl_to_prior())(self.posterior.network), float)
         scores = np.sort(scores_of(self.prior, self.prior_data, Forecaster(), each[5]), -1)
         rank = conformal_rank(scores.shape[1], 0.1) or scores.shape[1]
@@ -292,6 +293,24 @@ def show_union(models: int = 200, runs: int = 2000, n: int = 50) -> None:
     print(f"false without union, {100 * found[1]:.1f} % with union={models}.")
 
 
+def show_conformal(reps: Repetitions, fresh: int, alpha: float = 0.1) -> None:
+    """How often fresh trajectories leave conformal bands, with and without confidence."""
+    keys = jax.vmap(lambda key: jr.split(jr.fold_in(key, 99), 3))(reps.test_keys)
+    scores = np.sort(scores_of(reps.prior, reps.bound_data, MIXTURE, keys[:, 0]), -1)
+    batch = eqx.filter_jit(jax.vmap(lambda key: record(fresh, key=key)))(keys[:, 1])
+    after = np.asarray(scores_of(reps.prior, batch, MIXTURE, keys[:, 2]))
+    print(f"\nConformal bands from {reps.n} trajectories, α = {alpha}:\n")
+    print("| rank | mean coverage | bands that hold less than 90 % |")
+    print("|---|---|---|")
+    for delta in (None, DELTA):
+        rank = conformal_rank(reps.n, alpha, delta)
+        if rank is None:
+            continue
+        inside = (after <= scores[:, rank - 1 : rank]).mean(1)
+        name = f"{rank}" if delta is None else f"{rank}, with confidence 95 %"
+        print(f"| {name} | {inside.mean():.3f} | {100 * (inside < 1 - alpha).mean():.1f} % |")
+
+
 def main() -> None:
     """Print a row per loss and certificate."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -308,6 +327,7 @@ def main() -> None:
     print(f"fitted after {time.monotonic() - began:.0f} s", flush=True)
     bounds = certificates(reps)
     print(f"certified after {time.monotonic() - began:.0f} s", flush=True)
+    show_conformal(reps, options.fresh // 2)
     truth = risks(reps, options.fresh)
     print(f"\nN = {options.trajectories}, n = {reps.n}, {options.repetitions} repetitions, ")
     print(f"KL of weights {reps.kl.mean():.3f}, {time.monotonic() - began:.0f} s\n")

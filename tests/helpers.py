@@ -99,7 +99,10 @@ def linear_model(
         known=KnownDrift(physics, make_gate(None, states, physics.known(states, ())), states, ()),
         diffusion=DiagonalDiffusion(Fixed(jnp.asarray(diffusion, float))),
         observation=GaussianObservation(
-            Fixed(jnp.eye(size)), Fixed(jnp.asarray(noise, float)), states, True
+            matrix=Fixed(jnp.eye(size)),
+            sd=Fixed(jnp.asarray(noise, float)),
+            names=states,
+            orthonormal=True,
         ),
         start=FirstObservation(Free(jnp.zeros(size)), Fixed(jnp.zeros(()))),
         scale=Fixed(Scale.identity(size, 0)),

@@ -52,6 +52,7 @@ from hybridsde.model import BayesianSDE as BayesianSDE
 from hybridsde.model import DiagonalDiffusion as DiagonalDiffusion
 from hybridsde.model import FirstObservation as FirstObservation
 from hybridsde.model import HybridSDE as HybridSDE
+from hybridsde.model import Latent as Latent
 from hybridsde.model import UncertainStart as UncertainStart
 from hybridsde.model import gaussian_kl as gaussian_kl
 from hybridsde.objective import AbstractObjective as AbstractObjective

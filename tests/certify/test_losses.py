@@ -37,7 +37,7 @@ def test_losses_stay_in_the_unit_interval(loss):
     means, draws, values, seen = example()
     for wrong in (jnp.nan, jnp.inf):
         lost = loss(means.at[:, 2].set(wrong), draws.at[:, 2].set(wrong), values, seen)
-        assert lost == 1 or loss.name == "interval"
+        assert lost == 1 if loss.name != "interval" else lost >= 1 / 6  # that time is missed
     assert loss.words()
     assert isinstance(loss.constants(), dict)
 

@@ -134,7 +134,12 @@ def test_bad_gate(given, message):
 
 def observation(matrix, sd=0.5, orthonormal=False):
     names = tuple(f"y{i}" for i in range(len(matrix)))
-    return GaussianObservation(Fixed(jnp.asarray(matrix)), Fixed(jnp.array(sd)), names, orthonormal)
+    return GaussianObservation(
+        matrix=Fixed(jnp.asarray(matrix)),
+        sd=Fixed(jnp.array(sd)),
+        names=names,
+        orthonormal=orthonormal,
+    )
 
 
 def test_log_prob_against_scipy_with_a_missing_value():

@@ -7,6 +7,7 @@ term is counted in; they add up to the bound.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -57,9 +58,21 @@ class Offset:
         return np.maximum(c * a**2, 1 + c * (1 - a) ** 2)
 
 
-def _split(delta: float, union: int) -> tuple[float, float]:
-    """δ of the PAC-Bayes statement, shared among `union` models, and δ of the sampling."""
-    return (1 - MONTE_CARLO_SHARE) * delta / union, MONTE_CARLO_SHARE * delta / union
+class Shares(NamedTuple):
+    """How δ is divided."""
+
+    plain: float
+    """For the PAC-Bayes statement, were there one model only."""
+    own: float
+    """The same, for one of `union` models."""
+    sampling: float
+    """For the sampling of hypotheses of that model."""
+
+
+def shares(delta: float, union: int) -> Shares:
+    """A tenth of δ for sampling, the rest for the statement, both divided among `union` models."""
+    plain = (1 - MONTE_CARLO_SHARE) * delta
+    return Shares(plain, plain / union, MONTE_CARLO_SHARE * delta / union)
 
 
 def _sampled_risk(losses: np.ndarray, delta: float) -> tuple[Reals, Reals]:
@@ -78,8 +91,7 @@ def kl_bound(losses: np.ndarray, kl: Reals, delta: float, union: int = 1) -> Bou
     R(Q) ≤ kl⁻¹(R̂⁺, (KL + ln ξ(n) + ln(M/δ)) / n); needs independent trajectories.
     """
     n = losses.shape[-2]
-    own, sampling = _split(delta, union)
-    plain = (1 - MONTE_CARLO_SHARE) * delta
+    plain, own, sampling = shares(delta, union)
     mean, risk = _sampled_risk(losses, sampling)
     steps = {
         "empirical risk": mean,
@@ -108,8 +120,7 @@ def ub_bound(
     `up` is an empirical Bernstein bound over the sampled hypotheses. Holds for martingales.
     """
     n = losses.shape[-2]
-    own, sampling = _split(delta, union)
-    plain = (1 - MONTE_CARLO_SHARE) * delta
+    plain, own, sampling = shares(delta, union)
     c, a, eta = offset.factor, offset.a, offset.eta
     mean = losses.mean((-2, -1))
     z = losses + _over(c, losses) * (losses - _over(a, losses)) ** 2
@@ -139,8 +150,7 @@ def ub_bound(
 def catoni_bound(losses: np.ndarray, kl: Reals, delta: float, union: int = 1) -> Bound:
     """Catoni's bound over a fixed grid of λ; holds for martingales."""
     n = losses.shape[-2]
-    own, sampling = _split(delta, union)
-    plain = (1 - MONTE_CARLO_SHARE) * delta
+    plain, own, sampling = shares(delta, union)
     mean, risk = _sampled_risk(losses, sampling)
     steps = {
         "empirical risk": mean,

@@ -1,6 +1,7 @@
 """Bands that a new trajectory leaves with a stated probability, whatever the model."""
 
 import json
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,8 @@ class ConformalBand:
     """Sampled futures of the forecasts that it was measured with."""
     times: int
     """Rows after the start that it holds for."""
+    horizon: float
+    """Time after the start that it holds for."""
     target: str
     assumptions: tuple[str, ...]
     positive: tuple[str, ...] = ()
@@ -41,6 +44,7 @@ class ConformalBand:
         *,
         draws: int,
         times: int,
+        horizon: float,
         assumptions: tuple[str, ...],
         positive: tuple[str, ...],
     ) -> "ConformalBand":
@@ -48,23 +52,31 @@ class ConformalBand:
         n = len(scores)
         rank = conformal_rank(n, alpha, delta)
         if rank is None:
-            needed = next(m for m in range(n, 100_000) if conformal_rank(m, alpha, delta))
+            # All n scores must suffice: n/(n + 1) ≥ 1 − α, or (1 − α)ⁿ ≤ δ.
+            needed = math.ceil(
+                1 / alpha - 1 - 1e-9
+                if delta is None
+                else math.log(delta) / math.log1p(-alpha) - 1e-9
+            )
             raise InputError(
-                f"{n} trajectories are too few for a band that holds {1 - alpha:.0%}"
-                + ("" if delta is None else f" with confidence {1 - delta:.0%}")
+                f"{n} trajectories are too few for a band that holds {100 * (1 - alpha):.4g} %"
+                + ("" if delta is None else f" with confidence {100 * (1 - delta):.4g} %")
                 + f"; at least {needed} are needed. Give more, or ask for less."
             )
         radius = float(np.sort(scores)[rank - 1])
-        inside = f"stays inside the band at all its {times} times with probability {1 - alpha:.0%}"
+        inside = (
+            f"stays inside the band at all of {times} observed times with probability "
+            f"{1 - alpha:.4g}"
+        )
         target = (
             f"A new trajectory from the same source {inside} or more, on average over the draw of "
             f"these {n} trajectories."
             if delta is None
-            else f"With probability {1 - delta:.0%} over the draw of these {n} trajectories, a new "
+            else f"With probability {1 - delta:.4g} over the draw of these {n} trajectories, a new "
             f"one from the same source {inside} or more."
         )
         return cls(
-            radius, rank, n, alpha, delta, draws, times, target, tuple(assumptions), positive
+            radius, rank, n, alpha, delta, draws, times, horizon, target, assumptions, positive
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -74,6 +86,20 @@ class ConformalBand:
     def save(self, path: str | Path) -> None:
         """Write a JSON file."""
         write_whole(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+
+    @classmethod
+    def load(cls, path: str | Path) -> "ConformalBand":
+        """Read what `save` wrote."""
+        try:
+            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            lists = {name: tuple(found[name]) for name in ("assumptions", "positive")}
+            return cls(**{**found, **lists})
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise InputError(f"{path} is not a conformal band: {error}.") from None
+
+    def __str__(self) -> str:
+        lines = [f"Conformal band of {self.radius:.4g} standard deviations", self.target]
+        return "\n".join([*lines, "Not checked:", *(f"  - {line}" for line in self.assumptions)])
 
     def around(self, forecast: Forecast) -> xr.Dataset:
         """Lower and upper end for every trajectory, time and observation of a forecast."""
@@ -87,6 +113,12 @@ class ConformalBand:
             raise ValueError(
                 f"The band holds for {self.times} times, but the forecast has "
                 f"{seen.sizes['time']}. Calibrate on longer trajectories."
+            )
+        shared = np.issubdtype(seen["time"].dtype, np.floating)
+        if shared and float(seen["time"].max()) > self.horizon * (1 + 1e-6):
+            raise ValueError(
+                f"The band holds up to {self.horizon:g} after the start, but the forecast goes to "
+                f"{float(seen['time'].max()):g}. Calibrate on longer trajectories."
             )
         logs = xr.DataArray([str(name) in self.positive for name in seen["obs"].values], dims="obs")
         inner = xr.where(logs, np.log(seen.where(logs, 1.0)), seen).transpose(*seen.dims)

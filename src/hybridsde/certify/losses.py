@@ -50,6 +50,14 @@ class AbstractLoss(eqx.Module):
         return {f.name: np.asarray(getattr(self, f.name)).tolist() for f in fields(self)}
 
 
+def _list(numbers: Array) -> str:
+    """Numbers in words; many are not spelled out."""
+    values = np.atleast_1d(np.asarray(numbers))
+    if len(values) > 4:
+        return f"{values.min():.3g} to {values.max():.3g}"
+    return ", ".join(f"{value:.3g}" for value in values)
+
+
 def bounded(loss: Scalar) -> Scalar:
     """Cut off at 0 and 1; a forecast that is not finite loses everything."""
     return jnp.where(jnp.isfinite(loss), jnp.clip(loss, 0.0, 1.0), 1.0)
@@ -86,8 +94,8 @@ class TruncatedError(AbstractLoss):
     def words(self) -> str:
         """With its cut-off."""
         return (
-            "squared error of the mean forecast, averaged over times and states in units of their "
-            f"spread and cut off at {float(self.cutoff) ** 2:g}"
+            "squared error of the mean forecast, averaged over times and states in units of "
+            f"{_list(self.scale)}, divided by {float(self.cutoff) ** 2:g} and cut off at 1"
         )
 
 
@@ -118,7 +126,7 @@ class IntervalMiss(AbstractLoss):
 
     def words(self) -> str:
         """With its level."""
-        return f"share of values outside the {self.level:.0%} interval"
+        return f"share of values outside the {100 * self.level:.4g} % interval"
 
 
 def interval_rank(draws: int, level: float) -> int:
@@ -200,8 +208,8 @@ class ScaledCRPS(AbstractLoss):
     def words(self) -> str:
         """With its cut-off."""
         return (
-            "CRPS, averaged over times and states in units of their spread and cut off at "
-            f"{float(self.cutoff):g}"
+            f"CRPS, averaged over times and states in units of {_list(self.scale)}, divided by "
+            f"{float(self.cutoff):g} and cut off at 1"
         )
 
 
@@ -232,7 +240,10 @@ class TemperedLikelihood(AbstractLoss):
 
     def words(self) -> str:
         """As one minus a likelihood."""
-        return "one minus the likelihood per value, relative to a perfect hit"
+        return (
+            "one minus the likelihood per value, relative to a perfect hit, at a tolerance of "
+            f"{_list(self.tolerance)}"
+        )
 
 
 LOSSES: dict[str, Callable[..., AbstractLoss]] = {

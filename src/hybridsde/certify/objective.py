@@ -42,7 +42,8 @@ class GibbsRisk(AbstractObjective):
         del total
         path_key, noise_key = jr.split(key)
         found = simulate(model, solver, batch, samples=self.samples, paths=self.paths, key=path_key)
-        states = found.states[:, :, 1:]
+        later = slice(model.context, None)
+        states = found.states[:, :, later]
         means = model.observation.mean(states)
         draws = model.observation.sample(states, key=noise_key)
         shape = (self.samples, self.paths, *means.shape[1:])
@@ -51,8 +52,9 @@ class GibbsRisk(AbstractObjective):
             return self.loss(m, d, y, seen)
 
         over_series = jax.vmap(of_one, (1, 1, 0, 0))
+        values, observed = batch.values[:, later], batch.observed[:, later]
         risk = jax.vmap(over_series, (0, 0, None, None))(
-            means.reshape(shape), draws.reshape(shape), batch.values[:, 1:], batch.observed[:, 1:]
+            means.reshape(shape), draws.reshape(shape), values, observed
         ).mean()
         kl = model.network.kl_to_prior()
         n = self.bound_series

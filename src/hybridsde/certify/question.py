@@ -1,5 +1,6 @@
 """What is to be certified, and the sentence that a bound amounts to."""
 
+import math
 from dataclasses import dataclass
 
 from hybridsde._errors import InputError, suggest
@@ -39,19 +40,20 @@ class Question:
             check_whole(getattr(self, name), name)
 
     def promise(self, loss: AbstractLoss, n: int, value: float, who: str) -> str:
-        """What a bound of this value says."""
+        """What a bound of this value says; the number is rounded up."""
         sure = f"With probability {1 - self.delta:.4g} over"
+        below = f"{math.ceil(1000 * value - 1e-9) / 1000:.3f}"
         if value >= 1:
             return f"Vacuous: no promise about the {loss.words()} follows from these trajectories."
         if self.dependence == "sequential":
             return (
                 f"{sure} the course of the recording, the {loss.words()}, that was to be expected "
                 f"at the start of each of these {n} windows given all that came before, was below "
-                f"{value:.3f} on average, {who}. Nothing is said about other starts or later times."
+                f"{below} on average, {who}. Nothing is said about other starts or later times."
             )
         return (
-            f"{sure} the draw of these {n} trajectories, the expected {loss.words()}, on a new "
-            f"trajectory from the same source, is below {value:.3f}, {who}."
+            f"{sure} the draw of these {n} trajectories and of what was sampled, the expected "
+            f"{loss.words()}, on a new trajectory from the same source, is below {below}, {who}."
         )
 
     def assumptions(self, name: str, substeps: int) -> tuple[str, ...]:
@@ -63,14 +65,15 @@ class Question:
             else "The prior was fitted to earlier times than these windows."
         )
         chosen = (
-            "This model was not chosen among others by their results on these trajectories; if it "
-            "was one of M, say union=M."
+            "This model was not chosen among others by their results on these trajectories, nor "
+            "was this loss, this kind of bound or this seed; if it was one of M, say union=M."
         )
         return (
             source,
             "Loss, scales and confidence were settled before these trajectories were looked at.",
             f"Forecasts are made by {name} with {substeps} step{'s' * (substeps > 1)} from row to "
             "row; another solver or step needs another certificate.",
-            "Starts, inputs, times and horizon are those of these trajectories.",
+            "Starts, inputs, times and horizon are those of these trajectories. Forecasts know the "
+            "inputs that occur; missing values count nowhere.",
             *((chosen,) if self.union == 1 else ()),
         )

@@ -1,6 +1,7 @@
 """Losses of sampled forecasters: fresh weights and noise for every trajectory and every draw."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -96,21 +97,30 @@ def _judge_forecasts(
     def one_series(series: Batch, key: PRNGKeyArray) -> Array:
         path_key, noise_key = jr.split(key)
         samples = draws * forecaster.networks
-        single = jax.tree.map(lambda leaf: leaf[None], series)
+        single = jax.tree.map(lambda leaf: leaf[None], _first_rows(series, model.context))
         paths = simulate(
             model, solver, single, samples=samples, paths=forecaster.paths, key=path_key
         )
-        states = paths.states[:, 0, 1:]
+        later = slice(model.context, None)
+        states = paths.states[:, 0, later]
         means = model.observation.mean(states)
         seen = model.observation.sample(states, key=noise_key)
         shape = (draws, forecaster.size, *means.shape[1:])
-        values, observed = series.values[1:], series.observed[1:]
+        values, observed = series.values[later], series.observed[later]
         return jax.vmap(lambda m, s: judge(m, s, values, observed))(
             means.reshape(shape), seen.reshape(shape)
         )
 
     held = batch.values.size * draws * forecaster.size * solver.substeps
     return _each_series(one_series, batch, key, one_by_one=held > AT_ONCE)
+
+
+def _first_rows(series: Batch, context: int) -> Batch:
+    """What a forecast is given: nothing of what it is to be compared with."""
+    given = (jnp.arange(len(series.times)) < context)[:, None]
+    return replace(
+        series, values=jnp.where(given, series.values, 0.0), observed=series.observed & given
+    )
 
 
 class Evidence(NamedTuple):
@@ -129,9 +139,10 @@ def sample_evidence(
     def one_series(series: Batch, key: PRNGKeyArray) -> Evidence:
         single = jax.tree.map(lambda leaf: leaf[None], series)
         paths = simulate(model, solver, single, samples=draws, key=key)
-        means = model.observation.mean(paths.states[:, 0, 1:])
-        z = (series.values[1:] - means) / model.observation.sd.value
-        squares = jnp.where(series.observed[1:], z**2, 0.0).sum((1, 2))
+        later = slice(model.explained, None)
+        means = model.observation.mean(paths.states[:, 0, later])
+        z = (series.values[later] - means) / model.observation.sd.value
+        squares = jnp.where(series.observed[later], z**2, 0.0).sum((1, 2))
         return Evidence(-0.5 * squares, paths.kl[:, 0])
 
     held = batch.values.size * draws * solver.substeps

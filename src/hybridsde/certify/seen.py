@@ -20,8 +20,6 @@ REASONS = {
     "reference": "it is also the reference for the constants of the loss",
     POSTERIOR: "the weights were fitted to it",
 }
-SHARE = 0.1
-"""A recording of which this share of steps was seen counts as seen."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +28,8 @@ class Seen:
 
     series: Mapping[str, Mapping[str, str]]
     steps: Mapping[str, str]
+    origins: Mapping[str, Mapping[str, float]]
+    """The latest time that each recording was used up to."""
 
     @classmethod
     def of(cls, **parts: Trajectories | None) -> "Seen":
@@ -38,32 +38,48 @@ class Seen:
         return cls(
             {name: series_prints(data) for name, data in given.items()},
             {name: pack(step_prints(data)) for name, data in given.items()},
+            {name: _latest(data) for name, data in given.items()},
         )
 
     @classmethod
     def from_facts(cls, facts: Mapping[str, Any]) -> "Seen":
         """What a run remembers."""
-        if "seen_steps" not in facts:
+        if not {"seen", "seen_steps", "seen_origins"} <= set(facts):
             raise InputError(
-                "This run does not say what it has seen, because an older version wrote it. Fit "
-                "again to certify."
+                "This run does not say what it has seen, as those of older versions do not. Fit "
+                "again."
             )
-        return cls(facts["seen"], facts["seen_steps"])
+        return cls(facts["seen"], facts["seen_steps"], facts["seen_origins"])
 
     def facts(self) -> dict[str, Any]:
         """For a run to remember."""
-        return {"seen": dict(self.series), "seen_steps": dict(self.steps)}
+        return {
+            "seen": {name: dict(part) for name, part in self.series.items()},
+            "seen_steps": dict(self.steps),
+            "seen_origins": {name: dict(part) for name, part in self.origins.items()},
+        }
 
     def add(self, **parts: Trajectories) -> "Seen":
-        """With further parts."""
+        """With further recordings, beside those that had the same part."""
         more = Seen.of(**parts)
-        return Seen({**self.series, **more.series}, {**self.steps, **more.steps})
+        names = [*self.steps, *(name for name in more.steps if name not in self.steps)]
+        steps = {
+            name: pack([unpack(own.steps[name]) for own in (self, more) if name in own.steps])
+            for name in names
+        }
+        later = {
+            name: _later(self.origins.get(name, {}), more.origins.get(name, {})) for name in names
+        }
+        series = {
+            name: {**self.series.get(name, {}), **more.series.get(name, {})} for name in names
+        }
+        return Seen(series, steps, later)
 
     def which(self, data: Trajectories, part: str) -> Bool[np.ndarray, " series"]:
-        """The recordings that had this part, as a whole or in pieces."""
+        """The recordings that had this part: two steps of theirs or more were used."""
         known = unpack(self.steps[part])
         return np.array(
-            [len(own & known) > SHARE * len(own) for own in step_prints(data)], dtype=bool
+            [len(own & known) >= min(2, max(1, len(own))) for own in step_prints(data)], dtype=bool
         )
 
     def any_of(
@@ -80,26 +96,63 @@ class Seen:
                 continue
             found = np.flatnonzero(self.which(data, part))
             if found.size:
-                reason = REASONS[part]
-                if part == "train" and POSTERIOR in self.steps:
-                    reason = "the prior, the scales and the noise were fitted to it"
-                how = "data" if but else 'data, bound="holdout"'
-                remedy = (
-                    f"Certify on the others: `run.certifiable({how})` picks them."
-                    if POSTERIOR in self.steps
-                    else "Certify on recordings that the fit did not use, or fit with "
-                    "`fit_certified`, which sets some apart."
-                )
                 raise InputError(
                     f"{found.size} of {len(data)} trajectories cannot be certified on: "
-                    f"{data.ids[found[0]]!r} was seen before ({reason}). {remedy}"
+                    f"{data.ids[found[0]]!r} was seen before ({self._reason(part)}). "
+                    f"{self._remedy(but)}"
                 )
+
+    def _reason(self, part: str) -> str:
+        if part == "train" and POSTERIOR in self.steps:
+            return "the prior, the scales and the noise were fitted to it"
+        return REASONS[part]
+
+    def _remedy(self, but: tuple[str, ...]) -> str:
+        how = "data" if but else 'data, bound="holdout"'
+        if POSTERIOR in self.steps:
+            return f"Certify on the others: `run.certifiable({how})` picks them."
+        return (
+            "Certify on recordings that the fit did not use, or fit with `fit_certified`, which "
+            "sets some apart."
+        )
+
+    def refuse_windows(self, data: Trajectories, dependence: str) -> None:
+        """Windows of a recording that the fit used: dependent on it, or in its past."""
+        for name, origin, start in zip(data.ids, data.origins, data.times[:, 0], strict=True):
+            for part, used in self.origins.items():
+                if part == POSTERIOR or origin not in used:
+                    continue
+                if dependence == "iid" and name != origin:
+                    raise InputError(
+                        f"{name!r} is a window of {origin!r}, of which other windows were used "
+                        f"({self._reason(part)}). They are not independent. Certify on other "
+                        'recordings, or say dependence="sequential". If it is another recording, '
+                        "give it another id."
+                    )
+                if dependence == "sequential" and start < used[origin]:
+                    raise InputError(
+                        f"{name!r} begins at {start:g}, but {origin!r} was used up to "
+                        f"{used[origin]:g} ({self._reason(part)}). What is certified must come "
+                        "later. If it is another recording, give it another id."
+                    )
+
+
+def _latest(data: Trajectories) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for origin, end in zip(data.origins, data.ends, strict=True):
+        found[origin] = max(float(end), found.get(origin, -np.inf))
+    return found
+
+
+def _later(one: Mapping[str, float], two: Mapping[str, float]) -> dict[str, float]:
+    names = {**one, **two}
+    return {n: max(one.get(n, -np.inf), two.get(n, -np.inf)) for n in names}
 
 
 def check_dependence(data: Trajectories, dependence: str) -> None:
     """Windows of one recording are not independent, and must not overlap."""
     if dependence not in ("iid", "sequential"):
-        raise ValueError(f"`dependence` must be iid or sequential, but is {dependence!r}.")
+        raise InputError(f"`dependence` must be iid or sequential, but is {dependence!r}.")
     origins = np.array(data.origins)
     names, counts = np.unique(origins, return_counts=True)
     if dependence == "iid" and counts.max() > 1:
@@ -109,13 +162,26 @@ def check_dependence(data: Trajectories, dependence: str) -> None:
             "trajectories would be false. Give one window of each recording, or say "
             'dependence="sequential" for a weaker promise about these very windows.'
         )
+    _check_copies(data)
     for name in names:
         rows = np.flatnonzero(origins == name)
-        starts = data.times[rows, 0]
-        ends = data.times[rows, data.lengths[rows] - 1]
+        starts, ends = data.times[rows, 0], data.ends[rows]
         order = np.argsort(starts)
-        if np.any(starts[order][1:] < ends[order][:-1] - 1e-9):
+        if np.any(starts[order][1:] < ends[order][:-1]):
             raise InputError(
                 f"Windows of {name!r} overlap, so that targets are shared. Cut windows that begin "
                 "no earlier than the one before ends."
             )
+
+
+def _check_copies(data: Trajectories) -> None:
+    """No two trajectories share rows, whatever their names."""
+    owner: dict[bytes, int] = {}
+    for row, steps in enumerate(step_prints(data)):
+        shared = [owner[step] for step in steps if step in owner]
+        if len(shared) >= min(2, max(1, len(steps))):
+            raise InputError(
+                f"{data.ids[row]!r} and {data.ids[shared[0]]!r} share rows: they are copies or "
+                "overlapping windows of one recording, so they are not independent. Keep one."
+            )
+        owner.update(dict.fromkeys(steps, row))

@@ -1,9 +1,11 @@
 """`hybridsde certify`: how far can the forecasts of a run be trusted?"""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.console import Console
 
@@ -44,6 +46,14 @@ def certify(
     alpha: Annotated[
         float, typer.Option(help="For conformal: how often a trajectory may leave the band.")
     ] = 0.1,
+    confidence: Annotated[
+        float | None,
+        typer.Option(help="For conformal: hold for this share of calibration sets, as 0.95."),
+    ] = None,
+    ensemble: Annotated[
+        int, typer.Option(min=1, help="Networks in one forecast, for ub, kl and catoni.")
+    ] = 1,
+    seed: Annotated[int | None, typer.Option(help="Of the sampling.")] = None,
     draws: Annotated[int, typer.Option(min=2, help="Sampled forecasters.")] = 10_000,
     as_json: Json = False,
     trust: Trust = False,
@@ -64,7 +74,8 @@ def certify(
         loaded, recordings, reference = _recordings(run, data, bound, windows, trust)
         with console.status("Forecasting …"):
             if bound == "conformal":
-                found: Any = loaded.conformal(recordings, alpha=alpha)
+                rest = None if confidence is None else 1 - confidence
+                found: Any = loaded.conformal(recordings, alpha=alpha, delta=rest, seed=seed)
             else:
                 found = loaded.certify(
                     recordings,
@@ -73,12 +84,15 @@ def certify(
                     delta=delta,
                     union=union,
                     dependence=dependence,
+                    ensemble=ensemble,
                     draws=draws,
                     reference=reference,
+                    seed=seed,
                 )
     make_folder(run / FOLDER)
     name = bound if bound in ("conformal", "paper") else f"{loss}-{bound}"
-    path = run / FOLDER / f"{name}.json"
+    digest = hashlib.sha256(json.dumps(found.to_dict(), sort_keys=True).encode()).hexdigest()
+    path = run / FOLDER / f"{name}-{digest[:6]}.json"
     found.save(path)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=1, ensure_ascii=False))
@@ -98,6 +112,8 @@ def _recordings(folder: Path, data: str | None, bound: str, windows: int | None,
         loaded, recordings = open_run(folder, data, trust)
     else:
         loaded, recordings = _kept(folder, bound, trust)
+    if np.any(recordings.lengths <= loaded.declared.context):
+        raise InputError("A trajectory ends with its start, so nothing can be forecast. Remove it.")
     if windows is not None:
         recordings = recordings.pieces(windows + 1)
     else:

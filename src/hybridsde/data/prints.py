@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,21 +24,32 @@ def series_prints(data: Trajectories) -> dict[str, str]:
     return prints
 
 
+def row_prints(data: Trajectories) -> list[list[bytes]]:
+    """A short hash of every row of each series, in order; rows without any value are left out."""
+    rows = np.concatenate(
+        [data.times[..., None], np.where(data.observed, data.values, np.nan)], -1
+    ).astype(float)
+    filled = np.any(data.observed, -1)
+    return [
+        [_hash(row.tobytes()) for row in series[mask]]
+        for series, mask in zip(rows, filled, strict=True)
+    ]
+
+
 def step_prints(data: Trajectories) -> list[set[bytes]]:
     """A short hash of every two consecutive rows of each series.
 
     A window of a recording shares them with the whole, however it was cut and named. A single row
     may be common to many recordings, such as a fixed start; two in a row are not.
     """
-    seen = np.where(data.observed, data.values, np.nan)
-    rows = np.concatenate([data.times[..., None], seen], -1)
-    pairs = np.ascontiguousarray(np.concatenate([rows[:, :-1], rows[:, 1:]], -1), float)
-    filled = np.any(data.observed, -1)
-    counted = filled[:, :-1] & filled[:, 1:]
     return [
-        {hashlib.blake2b(pair.tobytes(), digest_size=SIZE).digest() for pair in series[mask]}
-        for series, mask in zip(pairs, counted, strict=True)
+        {_hash(a + b) for a, b in pairwise(rows)} if len(rows) > 1 else set(rows)
+        for rows in row_prints(data)
     ]
+
+
+def _hash(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=SIZE).digest()
 
 
 def pack(prints: list[set[bytes]]) -> str:

@@ -110,6 +110,11 @@ class Trajectories:
         gaps = np.diff(self.times, axis=1)
         return float(np.median(gaps[gaps > 0])) if np.any(gaps > 0) else None
 
+    @property
+    def ends(self) -> Float[np.ndarray, " series"]:
+        """The last time of every series."""
+        return self.times[np.arange(len(self)), self.lengths - 1]
+
     def take(self, indices: Numbers) -> "Trajectories":
         """The series at these positions, trimmed to the longest of them."""
         indices = self._positions(indices)
@@ -232,15 +237,16 @@ class Trajectories:
             origins=self.origins + other.origins,
         )
 
-    def start(self) -> "Trajectories":
-        """The first time of every series: what a forecast starts from."""
+    def start(self, rows: int = 1) -> "Trajectories":
+        """The first time of every series, or its first rows: what a forecast starts from."""
+        check_whole(rows, "rows")
         return replace(
             self,
-            times=self.times[:, :1],
-            values=self.values[:, :1],
-            observed=self.observed[:, :1],
-            inputs=self.inputs[:, :1],
-            lengths=np.ones(len(self), int),
+            times=self.times[:, :rows],
+            values=self.values[:, :rows],
+            observed=self.observed[:, :rows],
+            inputs=self.inputs[:, :rows],
+            lengths=np.minimum(self.lengths, rows),
         )
 
 

@@ -1,5 +1,7 @@
 """Everything that changes during a fit, on the device, so that fits can be mapped over seeds."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,6 +10,9 @@ from hybridsde._parameters import trainable
 from hybridsde._types import Array, Bool, Int, PRNGKeyArray, PyTree, Scalar
 from hybridsde.fit.training import Training
 from hybridsde.model import BayesianSDE
+
+Selection = Callable[[BayesianSDE], PyTree]
+"""Marks the arrays of a model that training may move."""
 
 
 class FitState(eqx.Module):
@@ -30,10 +35,16 @@ class FitState(eqx.Module):
 
     @classmethod
     def init(
-        cls, model: BayesianSDE, training: Training, series: int, *, key: PRNGKeyArray
+        cls,
+        model: BayesianSDE,
+        training: Training,
+        series: int,
+        select: Selection = trainable,
+        *,
+        key: PRNGKeyArray,
     ) -> tuple["FitState", PyTree]:
         """The state before the first epoch, and the part of the model that never changes."""
-        parameters, frozen = eqx.partition(model, trainable(model))
+        parameters, frozen = eqx.partition(model, select(model))
         zero = jnp.zeros((), int)
         state = cls(
             parameters=parameters,

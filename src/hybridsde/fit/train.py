@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsde._devices import over_seeds
+from hybridsde._parameters import trainable
 from hybridsde._types import Keys, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
 from hybridsde.fit.checkpoint import Checkpoint
 from hybridsde.fit.epoch import EpochLog, Problem, run_epoch
-from hybridsde.fit.state import FitState
+from hybridsde.fit.state import FitState, Selection
 from hybridsde.fit.training import Training
 from hybridsde.model import BayesianSDE
 from hybridsde.objective import AbstractObjective
@@ -63,11 +64,12 @@ def train(
     validation: Batch | None = None,
     callbacks: Iterable[Callback] = (),
     checkpoint: Checkpoint | None = None,
+    select: Selection = trainable,
     key: PRNGKeyArray,
 ) -> Fitted:
     """Fit one model. The same key gives the same numbers, also where a checkpoint is taken up."""
     solver, training = solver or EulerMaruyama(), training or Training()
-    state, frozen = FitState.init(model, training, data.count, key=key)
+    state, frozen = FitState.init(model, training, data.count, select, key=key)
     problem = Problem(frozen, data, validation, objective, solver, training)
     return _drive(_one_epoch, state, problem, tuple(callbacks), checkpoint=checkpoint)
 
@@ -82,6 +84,7 @@ def train_many(
     validation: Batch | None = None,
     callbacks: Iterable[Callback] = (),
     chunk: int = 50,
+    select: Selection = trainable,
     keys: Keys,
 ) -> Fitted:
     """Fit a model per key as one program on all devices, `chunk` at a time to bound memory.
@@ -101,7 +104,7 @@ def train_many(
         m, d, v, o = (_slice(tree, chosen) for tree in (models, data, validation, objective))
         series = d.times.shape[1]
         state, frozen = eqx.filter_vmap(
-            lambda one, key, series=series: FitState.init(one, training, series, key=key)
+            lambda one, key, series=series: FitState.init(one, training, series, select, key=key)
         )(m, keys[chosen])
         problem = Problem(frozen, d, v, o, solver, training)
         fitted = _drive(_many_epochs, state, problem, tuple(callbacks), (part, len(starts)))

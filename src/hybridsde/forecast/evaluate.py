@@ -8,7 +8,7 @@ from hybridsde._devices import over_seeds
 from hybridsde._types import Array, Float, Keys, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.forecast.scores import gaussian_nll, mixture_nll, score
-from hybridsde.model import BayesianSDE, GaussianObservation
+from hybridsde.model import AbstractObservation, BayesianSDE
 from hybridsde.simulate import AbstractSolver, simulate
 
 
@@ -22,18 +22,19 @@ def evaluate(
     """
     path_key, noise_key = jr.split(key)
     states = simulate(model, solver, batch, samples=draws, key=path_key).states
-    return score_paths(model.observation, states, batch, key=noise_key)
+    return score_paths(model.observation, states, batch, model.context, key=noise_key)
 
 
 def score_paths(
-    observation: GaussianObservation,
+    observation: AbstractObservation,
     states: Float[Array, "sample series time state"],
     batch: Batch,
+    context: int = 1,
     *,
     key: PRNGKeyArray,
 ) -> dict[str, Float[Array, " column"]]:
-    """Every score of sampled paths, their first time left out, which is given."""
-    later, values = states[:, :, 1:], batch.values[:, 1:]
+    """Every score of sampled paths, their first times left out, which are given."""
+    later, values = states[:, :, context:], batch.values[:, context:]
     means, draws = observation.mean(later), observation.sample(later, key=key)
     sd = jnp.broadcast_to(observation.sd.value, (len(observation.names),))
     slope = observation.log_slope(values)
@@ -42,7 +43,7 @@ def score_paths(
         "nll_gaussian": gaussian_nll(means, sd, values) + slope,
     }
     raw = observation.raw
-    return score(raw(means), raw(draws), raw(values), densities, batch.observed[:, 1:])
+    return score(raw(means), raw(draws), raw(values), densities, batch.observed[:, context:])
 
 
 @eqx.filter_jit

@@ -18,21 +18,23 @@ def future(
     start: Trajectories,
     times: Float[np.ndarray, "series time"],
     inputs: Float[np.ndarray, "series time input"] | None,
+    context: int = 1,
 ) -> Batch:
-    """A batch that begins at the first time of `start` and asks for nothing but `times`."""
-    clock = np.concatenate([start.times[:, :1], times], 1)
+    """A batch that begins with the first rows of `start` and asks for nothing but `times`."""
+    given = slice(0, context)
+    clock = np.concatenate([start.times[:, given], times], 1)
     rows = clock.shape[1]
     values = np.zeros((len(start), rows, len(start.states)))
     observed = np.zeros(values.shape, bool)
-    values[:, :1], observed[:, :1] = start.values[:, :1], start.observed[:, :1]
+    values[:, given], observed[:, given] = start.values[:, given], start.observed[:, given]
     if inputs is None:
-        inputs = np.repeat(start.inputs[:, :1], times.shape[1], 1)
+        inputs = np.repeat(start.inputs[:, context - 1 : context], times.shape[1], 1)
     return Batch(
         times=jnp.asarray(clock),
         steps=jnp.asarray(np.diff(clock)),
         values=jnp.asarray(values),
         observed=jnp.asarray(observed),
-        inputs=jnp.asarray(np.concatenate([start.inputs[:, :1], inputs], 1)),
+        inputs=jnp.asarray(np.concatenate([start.inputs[:, given], inputs], 1)),
         recorded=jnp.ones(clock.shape, bool),
     )
 

@@ -11,7 +11,9 @@ from hybridsde.model.drift import Gate as Gate
 from hybridsde.model.drift import KnownDrift as KnownDrift
 from hybridsde.model.drift import LearnedDrift as LearnedDrift
 from hybridsde.model.hybrid import HybridSDE as HybridSDE
+from hybridsde.model.latent import Latent as Latent
 from hybridsde.model.network import MLP as MLP
+from hybridsde.model.observation import AbstractObservation as AbstractObservation
 from hybridsde.model.observation import GaussianObservation as GaussianObservation
 from hybridsde.model.scaling import Scale as Scale
 from hybridsde.model.sde import SDE as SDE

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 
 from hybridsde._errors import InputNotice
@@ -21,6 +22,7 @@ from hybridsde.model.diffusion import (
     function_diffusion,
 )
 from hybridsde.model.drift import KnownDrift, make_gate
+from hybridsde.model.latent import Latent, encoder_and_decoder
 from hybridsde.model.network import ACTIVATIONS
 from hybridsde.model.observation import (
     GaussianObservation,
@@ -70,6 +72,8 @@ class HybridSDE:
       physics.
     - `start`: p(h₀); "first" is the first observation, "uncertain" is the first observation with
       its noise and a learned spread for what it does not show.
+    - `latent`: a `Latent`, where states are not what is measured but are encoded from the first
+      rows of `observed` and decoded into all of them.
     - `interpolation`: of inputs between their times, "held" from each to the next or "linear".
     """
 
@@ -91,6 +95,7 @@ class HybridSDE:
     start: AbstractStart | str = "first"
     positive: Sequence[str] = ()
     interpolation: str = "held"
+    latent: Latent | None = None
 
     def __post_init__(self):
         check_names(self.states, "states")
@@ -122,7 +127,9 @@ class HybridSDE:
             raise ValueError("`positive` states must be measured directly, not in combinations.")
         # Building the pieces checks them, so that a mistake is told here and not during a fit.
         self._known()
-        names, _ = observation_matrix(self.observed, states)
+        if self.latent is not None:
+            self._check_latent()
+        names = self.observations
         if isinstance(self.start, str):
             _check_choice(self.start, {"first": 0, "uncertain": 0}, "start")
         for name in ("noise", "diffusion"):
@@ -135,9 +142,30 @@ class HybridSDE:
         if not isinstance(self.diffusion, str | None):
             self._diffusion()
 
+    def _check_latent(self) -> None:
+        if self.observed is None or isinstance(self.observed, Mapping):
+            raise ValueError("With `latent`, `observed` must list the columns of the recordings.")
+        check_names(tuple(self.observed), "observed")
+        if self.positive:
+            raise ValueError("`positive` is for states that are measured, not for latent ones.")
+        if self.start != "first":
+            raise ValueError("With `latent` the start is encoded: leave `start` out.")
+
+    @property
+    def observations(self) -> tuple[str, ...]:
+        """The columns of the recordings."""
+        if self.latent is not None:
+            return tuple(self.observed or ())
+        return observation_matrix(self.observed, tuple(self.states))[0]
+
+    @property
+    def context(self) -> int:
+        """How many first rows a forecast is given."""
+        return 1 if self.latent is None else self.latent.context
+
     def check(self, data: Trajectories) -> None:
         """A `ValueError` unless the recordings have the columns that the model observes."""
-        names, _ = observation_matrix(self.observed, tuple(self.states))
+        names = self.observations
         if data.states != names:
             raise ValueError(
                 f"The model observes {', '.join(names)}, but the data hold "
@@ -152,10 +180,12 @@ class HybridSDE:
     def check_later(self, data: Trajectories) -> None:
         """A `ValueError` unless every series goes on after its start."""
         self.check(data)
-        short = np.flatnonzero(data.lengths < 2)
+        short = np.flatnonzero(data.lengths <= self.context)
         if short.size:
+            rows = int(data.lengths[short[0]])
+            has = "one point" if rows == 1 else f"{rows} points"
             raise ValueError(
-                f"Series {data.ids[short[0]]!r} has one point, so there is nothing to predict "
+                f"Series {data.ids[short[0]]!r} has {has}, so there is nothing to predict "
                 "after its start. Remove it or join it to its neighbours."
             )
 
@@ -205,27 +235,41 @@ class HybridSDE:
 
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> BayesianSDE:
         """The untrained model, its scales measured on `batch`. Can be mapped over repetitions."""
-        states = tuple(self.states)
-        names, matrix = observation_matrix(self.observed, states)
-        lift = jnp.asarray(np.linalg.pinv(matrix))
+        states, names = tuple(self.states), self.observations
+        network_key, latent_key = (key, key) if self.latent is None else jr.split(key)
+        if self.latent is None:
+            _, matrix = observation_matrix(self.observed, states)
+            lift = jnp.asarray(np.linalg.pinv(matrix))
+            start, observation = self._start(), self._linear(matrix, batch)
+        else:
+            lift = jnp.zeros((len(states), len(names)))
+            start, observation = encoder_and_decoder(
+                self.latent, batch, len(states), names, self._noise(batch), key=latent_key
+            )
         measured = Scale.of(batch, lift)
         raw = Scale.identity(len(states), len(self.inputs))
         return BayesianSDE(
-            network=self._network(key=key),
+            network=self._network(key=network_key),
             weights=WEIGHTS[self.weights],
             known=self._known(batch),
             diffusion=self._measured_diffusion(batch, lift),
-            observation=GaussianObservation(
-                Fixed(jnp.asarray(matrix)),
-                self._noise(batch),
-                names,
-                has_orthonormal_rows(matrix),
-                tuple(name for name in names if name in self.positive),
-            ),
-            start=self._start(),
+            observation=observation,
+            start=start,
             scale=Fixed(measured if self.standardise else raw),
             autonomous=self.autonomous,
             interpolation=self.interpolation,
+            context=self.context,
+            explained=1 if self.latent is None else 0,
+        )
+
+    def _linear(self, matrix: np.ndarray, batch: Batch) -> GaussianObservation:
+        """States, or combinations of them, measured with noise."""
+        return GaussianObservation(
+            matrix=Fixed(jnp.asarray(matrix)),
+            sd=self._noise(batch),
+            names=self.observations,
+            orthonormal=has_orthonormal_rows(matrix),
+            positive=tuple(name for name in self.observations if name in self.positive),
         )
 
     def _network(self, *, key: PRNGKeyArray) -> AbstractBayesianNetwork:
@@ -252,7 +296,7 @@ class HybridSDE:
 
     def _highest(self, batch: Batch) -> Array:
         """The largest recorded logarithm of each positive state; zero where it is not measured."""
-        names, _ = observation_matrix(self.observed, tuple(self.states))
+        names = self.observations
         largest = jnp.max(batch.values, (0, 1), where=batch.observed, initial=-jnp.inf)
         unseen = jnp.full((), -jnp.inf)
         found = [largest[names.index(name)] if name in names else unseen for name in self.positive]

@@ -1,5 +1,6 @@
-"""What is measured of the state: a linear map with Gaussian noise."""
+"""What is measured of the state, with Gaussian noise."""
 
+import abc
 from collections.abc import Mapping, Sequence
 
 import equinox as eqx
@@ -12,20 +13,17 @@ from hybridsde._types import Array, Bool, Float, PRNGKeyArray
 from hybridsde.data.checks import check_names
 
 
-class GaussianObservation(eqx.Module):
-    """y = C h + ε, ε ~ N(0, diag σ²).
+class AbstractObservation(eqx.Module):
+    """y = g(h) + ε, ε ~ N(0, diag σ²)."""
 
-    σ is fixed, or learned above a floor, so that the density stays bounded by
-    B̄ = Π (2πσ²)^−½ as Theorem 1 of Haussmann et al. 2021 requires.
-    """
-
-    matrix: Fixed
-    sd: AbstractParameter
-    names: tuple[str, ...] = eqx.field(static=True)
-    orthonormal: bool = eqx.field(static=True)
-    """Whether the rows of C are orthonormal, as they are when states are measured directly."""
-    positive: tuple[str, ...] = eqx.field(static=True, default=())
+    sd: eqx.AbstractVar[AbstractParameter]
+    names: eqx.AbstractVar[tuple[str, ...]]
+    positive: eqx.AbstractVar[tuple[str, ...]]
     """Observations that are modelled by their logarithm."""
+
+    @abc.abstractmethod
+    def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
+        """G(h)."""
 
     def raw(self, y: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
         """Observations in the units of the data: eʸ where y is a logarithm."""
@@ -37,23 +35,6 @@ class GaussianObservation(eqx.Module):
 
     def _logarithms(self) -> np.ndarray:
         return np.array([name in self.positive for name in self.names])
-
-    def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
-        """C h."""
-        return h @ self.matrix.value.T
-
-    def split_state(
-        self, observed: Bool[Array, " obs"]
-    ) -> tuple[Float[Array, "state obs"], Float[Array, "state state"]]:
-        """A⁺ and I − A⁺A, where A holds the observed rows of C.
-
-        The first carries observations back to states, the second keeps what they leave open. It
-        is exactly zero where nothing is left open, so that no rounding error reaches a gradient.
-        """
-        rows = jnp.where(observed[:, None], self.matrix.value, 0.0)
-        inverse = rows.T if self.orthonormal else jnp.linalg.pinv(rows)
-        remainder = jnp.eye(rows.shape[1]) - inverse @ rows
-        return inverse, jnp.where(jnp.abs(remainder) < 1e-5, 0.0, remainder)
 
     def log_prob(
         self,
@@ -73,6 +54,39 @@ class GaussianObservation(eqx.Module):
         """One noisy observation of every state."""
         mean = self.mean(h)
         return mean + self.sd.value * jr.normal(key, mean.shape, mean.dtype)
+
+
+class GaussianObservation(AbstractObservation):
+    """y = C h + ε, ε ~ N(0, diag σ²).
+
+    σ is fixed, or learned above a floor, so that the density stays bounded by
+    B̄ = Π (2πσ²)^−½ as Theorem 1 of Haussmann et al. 2021 requires.
+    """
+
+    matrix: Fixed
+    sd: AbstractParameter
+    names: tuple[str, ...] = eqx.field(static=True)
+    orthonormal: bool = eqx.field(static=True)
+    """Whether the rows of C are orthonormal, as they are when states are measured directly."""
+    positive: tuple[str, ...] = eqx.field(static=True, default=())
+    """Observations that are modelled by their logarithm."""
+
+    def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
+        """C h."""
+        return h @ self.matrix.value.T
+
+    def split_state(
+        self, observed: Bool[Array, " obs"]
+    ) -> tuple[Float[Array, "state obs"], Float[Array, "state state"]]:
+        """A⁺ and I − A⁺A, where A holds the observed rows of C.
+
+        The first carries observations back to states, the second keeps what they leave open. It
+        is exactly zero where nothing is left open, so that no rounding error reaches a gradient.
+        """
+        rows = jnp.where(observed[:, None], self.matrix.value, 0.0)
+        inverse = rows.T if self.orthonormal else jnp.linalg.pinv(rows)
+        remainder = jnp.eye(rows.shape[1]) - inverse @ rows
+        return inverse, jnp.where(jnp.abs(remainder) < 1e-5, 0.0, remainder)
 
 
 def observation_matrix(

@@ -11,7 +11,7 @@ from hybridsde.model.bayesian import AbstractBayesianNetwork
 from hybridsde.model.diffusion import AbstractDiffusion, check_invertible, constant_diffusion
 from hybridsde.model.drift import KnownDrift, LearnedDrift, make_gate
 from hybridsde.model.network import ZeroNetwork
-from hybridsde.model.observation import GaussianObservation
+from hybridsde.model.observation import AbstractObservation
 from hybridsde.model.scaling import Scale
 from hybridsde.model.start import AbstractStart
 from hybridsde.model.weights import AbstractWeights
@@ -59,12 +59,16 @@ class BayesianSDE(eqx.Module):
     weights: AbstractWeights
     known: KnownDrift
     diffusion: AbstractDiffusion
-    observation: GaussianObservation
+    observation: AbstractObservation
     start: AbstractStart
     scale: Fixed
     autonomous: bool = eqx.field(static=True)
     interpolation: str = eqx.field(static=True, default="held")
     """Of the inputs between their times: held or linear."""
+    context: int = eqx.field(static=True, default=1)
+    """How many first rows a forecast is given; it is judged on those after them."""
+    explained: int = eqx.field(static=True, default=1)
+    """The first row that the likelihood counts: 0 where the start is encoded, so that it is too."""
 
     @property
     def states(self) -> int:

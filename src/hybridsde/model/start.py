@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from hybridsde._parameters import AbstractParameter
 from hybridsde._types import Array, Bool, Float
-from hybridsde.model.observation import GaussianObservation
+from hybridsde.model.observation import AbstractObservation, GaussianObservation
 from hybridsde.model.scaling import Scale
 
 
@@ -19,7 +19,7 @@ class AbstractStart(eqx.Module):
         self,
         values: Float[Array, "time obs"],
         observed: Bool[Array, "time obs"],
-        observation: GaussianObservation,
+        observation: AbstractObservation,
         scale: Scale,
         epsilon: Float[Array, " state"],
     ) -> Float[Array, " state"]:
@@ -42,12 +42,13 @@ class FirstObservation(AbstractStart):
         self,
         values: Float[Array, "time obs"],
         observed: Bool[Array, "time obs"],
-        observation: GaussianObservation,
+        observation: AbstractObservation,
         scale: Scale,
         epsilon: Float[Array, " state"],
     ) -> Float[Array, " state"]:
         """One draw of h₀, from standard normals."""
         guess = scale.state_mean + scale.state_sd * self.default.value
+        assert isinstance(observation, GaussianObservation)
         inverse, left_open = observation.split_state(observed[0])
         seen = jnp.where(observed[0], values[0], 0.0)
         noise = self.spread.value * scale.state_sd * epsilon
@@ -68,11 +69,12 @@ class UncertainStart(AbstractStart):
         self,
         values: Float[Array, "time obs"],
         observed: Bool[Array, "time obs"],
-        observation: GaussianObservation,
+        observation: AbstractObservation,
         scale: Scale,
         epsilon: Float[Array, " state"],
     ) -> Float[Array, " state"]:
         """One draw of h₀, from standard normals."""
+        assert isinstance(observation, GaussianObservation)
         inverse, left_open = observation.split_state(observed[0])
         seen = jnp.where(observed[0], values[0], 0.0)
         blurred = seen - observation.sd.value * observation.mean(epsilon)

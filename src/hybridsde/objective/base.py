@@ -78,10 +78,10 @@ def estimate(
 def log_likelihoods(
     model: BayesianSDE, paths: Paths, batch: Batch
 ) -> Float[Array, "sample series"]:
-    """Ln p(Y_n | h^{n,s}) = Σ_k ln p(y_k | h_k), without the first time, which is given."""
+    """Ln p(Y_n | h^{n,s}) = Σ_k ln p(y_k | h_k), without the first time where it is given."""
 
     def of_one_sample(states: Float[Array, "series time state"]) -> Float[Array, " series"]:
-        later = slice(1, None)
+        later = slice(model.explained, None)
         per_time = model.observation.log_prob(
             batch.values[:, later], batch.observed[:, later], states[:, later]
         )

@@ -29,7 +29,7 @@ def certificate_table(certificate: Certificate) -> Table:
     """Every term, and how much of the bound it is."""
     added = pd.Series(certificate.parts, dtype=float)
     rows = {f"+ {name}" if i else name: v for i, (name, v) in enumerate(added.items())}
-    rows["= bound"] = certificate.bound
+    rows["= bound"] = float(added.sum())
     rows |= {name: v for name, v in certificate.terms.items() if name not in added.index}
     frame = pd.DataFrame({"value": rows}).rename_axis("term")
     title = f"{certificate.kind}: {certificate.loss}, {certificate.n} trajectories"

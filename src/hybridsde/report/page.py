@@ -76,10 +76,10 @@ def render(folder: Path, run: Run, division: Division) -> str:
 
 def _forecast(run: Run, held_out: Trajectories) -> Forecast:
     """From the first row of every held-out trajectory, at its own times."""
-    clock = held_out.times[:, 1:]
-    return run.forecast(
-        held_out.start(), clock, inputs=held_out.inputs[:, 1:], draws=DRAWS, paths_per_weight=4
-    )
+    given = run.declared.context
+    clock, inputs = held_out.times[:, given:], held_out.inputs[:, given:]
+    start = held_out.start(given)
+    return run.forecast(start, clock, inputs=inputs, draws=DRAWS, paths_per_weight=4)
 
 
 def _equations(run: Run) -> list[str]:

@@ -12,6 +12,7 @@ from hybridsde._errors import InputError
 from hybridsde._parameters import Relative
 from hybridsde._types import Array, Float, Keys, PRNGKeyArray, Scalar
 from hybridsde.certify import Seen
+from hybridsde.certify.seen import POSTERIOR
 from hybridsde.data import Batch, Trajectories
 from hybridsde.forecast import crps
 from hybridsde.model import BayesianSDE, DiagonalDiffusion
@@ -37,13 +38,19 @@ def calibrate(run: Run, data: Trajectories) -> Run:
     """
     if not any(_learned(run.model)):
         raise InputError("Only a learned diffusion or noise can be calibrated: declare 'learn'.")
-    run.declared.check(data)
+    seen = Seen.from_facts(run.facts)
+    if POSTERIOR in seen.steps:
+        raise InputError(
+            "This run was trained on trajectories that are to certify it, so its spreads must stay "
+            "as they are. Calibrate before `certified`, or fit again."
+        )
+    run.declared.check_later(data)
     batch = run.declared.batch(data)
     key = jr.fold_in(jr.key(run.seed), CALIBRATION)
     factors = _best_factors(run.model, run.solver, batch, key)
     facts = {
         **run.facts,
-        **Seen.from_facts(run.facts).add(calibration=data).facts(),
+        **seen.add(calibration=data).facts(),
         "calibration": {name: float(f) for name, f in factors.items()},
     }
     return replace(run, model=scale_spreads(run.model, **factors), facts=facts)
@@ -78,13 +85,14 @@ def best_factors(
     Every observation counts in units of its own spread, every series as much as another.
     """
     path_key, noise_key = jr.split(key)
-    values, seen = batch.values[:, 1:], batch.observed[:, 1:]
+    later = slice(model.context, None)
+    values, seen = batch.values[:, later], batch.observed[:, later]
     spread = jnp.std(values, (0, 1), where=seen)
     counted = seen & (spread > 0)
 
     def losses(diffusion: Scalar, noise: Scalar) -> Float[Array, " series"]:
         scaled = scale_spreads(model, diffusion, noise)
-        states = simulate(scaled, solver, batch, samples=DRAWS, key=path_key).states[:, :, 1:]
+        states = simulate(scaled, solver, batch, samples=DRAWS, key=path_key).states[:, :, later]
         draws = scaled.observation.sample(states, key=noise_key)
         relative: Float[Array, "series time obs"] = crps(draws, values) / spread
         found = jnp.sum(relative, (1, 2), where=counted) / jnp.maximum(counted.sum((1, 2)), 1)

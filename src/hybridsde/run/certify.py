@@ -1,14 +1,18 @@
 """Certify a run: check what may be certified, sample losses, and say what follows."""
 
+import hashlib
+import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from safetensors.numpy import save
 
-from hybridsde._errors import InputError, suggest
+from hybridsde._errors import InputError, InputNotice, suggest
 from hybridsde._types import PRNGKeyArray
 from hybridsde.certify import bounds
 from hybridsde.certify.bounds import Bound, Offset
@@ -38,6 +42,8 @@ from hybridsde.certify.seen import POSTERIOR, Seen, check_dependence
 from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.data.prints import series_prints
+from hybridsde.fit.checkpoint import named_arrays
+from hybridsde.model import BayesianMLP
 from hybridsde.run.folder import solver_facts
 
 if TYPE_CHECKING:
@@ -66,7 +72,7 @@ def certify(
     """A bound on the expected loss of forecasts, or a refusal that says why."""
     check_held(run)
     run.declared.check_later(data)
-    check_observed(data)
+    check_observed(run, data)
     key = _key(run, seed)
     if question.bound == "paper":
         return _diagnose(run, data, question, key)
@@ -88,12 +94,15 @@ def check_held(run: "Run") -> None:
         )
 
 
-def check_observed(data: Trajectories) -> None:
-    """Every trajectory has something to be compared with."""
-    empty = np.flatnonzero(~data.observed[:, 1:].any((1, 2)))
+def check_observed(run: "Run", data: Trajectories) -> None:
+    """Every trajectory has something to be compared with, as the model sees it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputNotice)
+        usable = run.declared.encode(data).observed[:, run.declared.context :]
+    empty = np.flatnonzero(~usable.any((1, 2)))
     if empty.size:
         raise InputError(
-            f"Trajectory {data.ids[empty[0]]!r} has no values after its first row. Remove it."
+            f"Trajectory {data.ids[empty[0]]!r} has no values after its start. Remove it."
         )
 
 
@@ -115,6 +124,9 @@ def _kind(run: "Run", data: Trajectories, question: Question) -> str:
             "for ub or catoni."
         )
     seen.refuse(data, but=() if kind in HOLD_OUT else (POSTERIOR,))
+    seen.refuse_windows(data, question.dependence)
+    if kind in HOLD_OUT and question.ensemble > 1:
+        raise InputError("`ensemble` is for ub, kl and catoni; a hold-out bound is about mixtures.")
     return kind
 
 
@@ -158,11 +170,19 @@ def make_loss(
     return BandMiss(band_radius(run, reference, forecaster, key=key))
 
 
+def before_posterior(run: "Run") -> "Run":
+    """The run with its weights under the prior, which the certified trajectories had no part in."""
+    if POSTERIOR not in run.facts["seen_steps"] or not isinstance(run.model.network, BayesianMLP):
+        return run
+    prior = run.model.network.prior.value
+    return replace(run, model=eqx.tree_at(lambda m: m.network.posterior, run.model, prior))
+
+
 def band_radius(
     run: "Run", reference: Trajectories, forecaster: Forecaster, *, key: PRNGKeyArray
 ) -> float:
     """The radius that holds nine in ten of other trajectories."""
-    batch = run.declared.batch(reference)
+    run, batch = before_posterior(run), run.declared.batch(reference)
     scores = np.sort(np.asarray(_scores(run.model, run.solver, batch, forecaster, key)))
     rank = conformal_rank(len(scores), 1 - BAND_LEVEL) or len(scores)
     return float(scores[rank - 1])
@@ -177,7 +197,7 @@ def loss_moments(
     key: PRNGKeyArray,
 ) -> dict[str, tuple[float, float]]:
     """Mean and mean square of every loss on other trajectories."""
-    batch = run.declared.batch(reference)
+    run, batch = before_posterior(run), run.declared.batch(reference)
     found = _losses(run.model, run.solver, batch, tuple(losses), forecaster, 8, key)
     return {
         loss.name: (float(x.mean()), float((x**2).mean()))
@@ -197,16 +217,16 @@ def _pac_bayes(
 ) -> Certificate:
     """For the forecaster that draws its weights from the posterior."""
     n, ensemble = len(data), question.ensemble
-    draws = -(-question.draws // n)
+    draws = max(2, -(-question.draws // n))
     moved = Seen.from_facts(run.facts).any_of(data).any()
     # A posterior that has not seen the trajectories may be its own prior.
-    kl = ensemble * float(run.model.network.kl_to_prior()) if moved else 0.0
+    kl = ensemble * max(0.0, float(run.model.network.kl_to_prior())) if moved else 0.0
     batch = run.declared.batch(data)
     sample_key, moment_key = jr.split(key)
     x = _losses(run.model, run.solver, batch, (loss,), forecaster, draws, sample_key)[0]
     if kind == "ub":
         moments = _moments(run, loss, reference, forecaster, moment_key)
-        own = (1 - bounds.MONTE_CARLO_SHARE) * question.delta / question.union
+        own = bounds.shares(question.delta, question.union).own
         offset = Offset(*choose_offset(*moments, n, own))
         found = bounds.ub_bound(x, kl, question.delta, question.union, offset=offset)
         name = "PAC-Bayes, un-expected Bernstein (ub)"
@@ -222,8 +242,8 @@ def _pac_bayes(
         "KL of paths (diagnostic)": energy,
         "draws per trajectory": draws,
         "networks per forecast": ensemble,
-        "δ of PAC-Bayes": (1 - bounds.MONTE_CARLO_SHARE) * question.delta,
-        "δ of Monte Carlo": bounds.MONTE_CARLO_SHARE * question.delta,
+        "δ of PAC-Bayes": bounds.shares(question.delta, question.union).own,
+        "δ of Monte Carlo": bounds.shares(question.delta, question.union).sampling,
     }
     who = (
         "for a forecaster that draws its network anew for every forecast"
@@ -318,8 +338,10 @@ def _details(
         "solver": solver_facts(run.solver),
         "dependence": question.dependence,
         "union": question.union,
-        "seed": run.seed,
         "trajectories": series_prints(data),
+        "prior_trajectories": len(run.facts["seen"]["train"]),
+        "posterior_trajectories": len(run.facts["seen"].get(POSTERIOR, ())),
+        "weights_sha256": hashlib.sha256(save(named_arrays(run.model))).hexdigest(),
     }
 
 
@@ -371,9 +393,17 @@ def conformal(
             raise InputError(f"`{name}` must lie strictly between 0 and 1, but is {value}.")
     check_whole(draws, "draws", least=3)
     run.declared.check_later(data)
-    check_observed(data)
+    check_observed(run, data)
     check_dependence(data, "iid")
-    Seen.from_facts(run.facts).refuse(data)
+    seen = Seen.from_facts(run.facts)
+    seen.refuse(data)
+    seen.refuse_windows(data, "iid")
+    logs = np.array([name in run.declared.positive for name in data.states])
+    if np.any(data.observed & logs & (data.values <= 0)):
+        raise InputError(
+            "Some values of positive states are not above zero; no band of logarithms can hold "
+            "them. Remove these trajectories."
+        )
     batch = run.declared.batch(data)
     scores = np.asarray(
         _scores(run.model, run.solver, batch, Forecaster(draws, 1), _key(run, seed)), float
@@ -383,7 +413,8 @@ def conformal(
         alpha,
         delta,
         draws=draws,
-        times=int(data.lengths.min()) - 1,
+        times=int(data.lengths.min()) - run.declared.context,
+        horizon=float((data.ends - data.times[:, 0]).min()),
         assumptions=Question().assumptions(**solver_facts(run.solver)),
         positive=tuple(run.declared.positive),
     )
@@ -401,8 +432,20 @@ def _sampled(function, model, solver, batch, *args, key):
 
 
 def _losses(model, solver, batch, losses, forecaster, draws, key) -> np.ndarray:
-    found = _sampled(sample_losses, model, solver, batch, losses, forecaster, draws, key=key)
-    return np.asarray(found, float)
+    try:
+        found = _sampled(sample_losses, model, solver, batch, losses, forecaster, draws, key=key)
+    except (TypeError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(f"A loss does not fit the observations: {reason}") from None
+    found = np.asarray(found, float)
+    for loss, x in zip(losses, found, strict=True):
+        allowed = np.isin(x, (0.0, 1.0)) if loss.binary else (x >= 0) & (x <= 1)
+        if not allowed.all():
+            raise InputError(
+                f"The loss {loss.name!r} gave {x[~allowed].flat[0]:g}. Losses lie between 0 and 1, "
+                "and are 0 or 1 where they are called binary."
+            )
+    return found
 
 
 def _scores(model, solver, batch, forecaster, key):

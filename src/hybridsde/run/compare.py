@@ -48,7 +48,8 @@ def variants(project: Project) -> list[Variant]:
         chosen += [("hybrid", settings, "bayes"), ("hybrid", settings, "pac-bayes")]
     rows = []
     for method, wanted, objective in chosen:
-        train = wanted.train.model_copy(update={"objective": objective})
+        changed = {"objective": objective, "prior_fraction": None}
+        train = wanted.train.model_copy(update=changed)
         wanted = wanted.model_copy(update={"train": train})
         model = wanted.build_model(project.source.parent, trust=True)
         rows.append(Variant(method, objective, replace(project, settings=wanted, model=model)))

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridsde._errors import InputError
 from hybridsde._parameters import AbstractParameter, Bounded, Fixed, Free, Positive
-from hybridsde.model import HybridSDE
+from hybridsde.model import HybridSDE, Latent
 from hybridsde.physics import (
     AbstractPhysics,
     EquationPhysics,
@@ -29,15 +29,17 @@ def declare(model: HybridSDE) -> dict[str, Any]:
     plain = {
         field.name: _plain(getattr(model, field.name), field.name)
         for field in fields(model)
-        if field.name != "physics"
+        if field.name not in ("physics", "latent")
     }
-    return {**plain, "physics": _physics(model.physics)}
+    latent = None if model.latent is None else asdict(model.latent)
+    return {**plain, "physics": _physics(model.physics), "latent": latent}
 
 
 def rebuild(declaration: Mapping[str, Any], folder: Path, *, trust: bool) -> HybridSDE:
     """The model that was declared. Python physics is only run where it is trusted."""
     given = dict(declaration)
     physics = _known(given.pop("physics"), folder, trust=trust)
+    latent = _latent(given.pop("latent", None))
     names = {field.name for field in fields(HybridSDE)}
     extra = sorted(set(given) - names)
     if extra:
@@ -45,7 +47,15 @@ def rebuild(declaration: Mapping[str, Any], folder: Path, *, trust: bool) -> Hyb
             f"{folder} was written by another version of hybridsde: this one does not know "
             f"{extra[0]!r} in a model."
         )
-    return HybridSDE(physics=physics, **{name: _number(value) for name, value in given.items()})
+    plain = {name: _number(value) for name, value in given.items()}
+    return HybridSDE(physics=physics, latent=latent, **plain)
+
+
+def _latent(given: Mapping[str, Any] | None) -> Latent | None:
+    if given is None:
+        return None
+    widths: Any = {name: tuple(given[name]) for name in ("encoder", "decoder")}
+    return Latent(**{**given, **widths})
 
 
 def physics_source(model: HybridSDE) -> Path | None:

@@ -1,6 +1,6 @@
 """Which recordings are trained on, which choose the epoch, and which are kept for scores."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +9,7 @@ import pandas as pd
 from hybridsde._errors import InputError
 from hybridsde.data import Columns, Trajectories, from_frame, to_frame
 
-ID, TIME, PART = "series id", "series time", "series part"
+ID, TIME, PART, ORIGIN = "series id", "series time", "series part", "recording"
 """Columns of the saved table; names of states are single words."""
 PARTS = ("train", "validation", "test")
 FEWEST = 4
@@ -55,10 +55,13 @@ class Division:
 
     def to_frame(self) -> pd.DataFrame:
         """All recordings in one table with a column that says which part each belongs to."""
-        frames = [
-            to_frame(data, id=ID, time=TIME).assign(**{PART: name})
-            for name, data in self.parts().items()
-        ]
+        frames = []
+        for name, data in self.parts().items():
+            origins = dict(zip(data.ids, data.origins, strict=True))
+            frame = to_frame(data, id=ID, time=TIME)
+            frames.append(
+                frame.assign(**{PART: name, ORIGIN: [origins[name] for name in frame[ID]]})
+            )
         return pd.concat(frames, ignore_index=True)
 
 
@@ -67,10 +70,14 @@ def read_division(path: Path, states: tuple[str, ...], inputs: tuple[str, ...]) 
     columns = Columns(states, TIME, ID, inputs)
     parts = {}
     try:
-        frame = pd.read_csv(path, dtype={ID: str, PART: str})
+        frame = pd.read_csv(path, dtype=str)  # numbers are read as those of a user are: exactly
+        if ORIGIN not in frame:  # as older versions wrote it
+            frame[ORIGIN] = frame[ID]
+        origins = dict(zip(frame[ID], frame[ORIGIN], strict=True))
         for name in PARTS:
             rows = frame.loc[frame[PART] == name]
-            parts[name] = from_frame(rows, columns, strict=False) if len(rows) else None
+            found = from_frame(rows, columns, strict=False) if len(rows) else None
+            parts[name] = found and replace(found, origins=tuple(origins[i] for i in found.ids))
         return Division(**parts)
     except (OSError, KeyError, ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{path} is damaged ({error}). Fit again.") from None

@@ -11,7 +11,8 @@ import jax.random as jr
 import numpy as np
 
 from hybridsde._errors import InputError
-from hybridsde._parameters import AbstractParameter, Fixed
+from hybridsde._parameters import Fixed, trainable
+from hybridsde._types import PyTree
 from hybridsde.certify import AbstractLoss, GibbsRisk, Seen
 from hybridsde.certify.losses import LOSSES
 from hybridsde.certify.seen import POSTERIOR, check_dependence
@@ -60,6 +61,9 @@ def fit_certified(
 
     Windows of one recording need `dependence="sequential"`; the earlier ones give the prior.
     """
+    _check(prior_sd, loss)
+    if model.weights != "path":
+        raise InputError('Certificates are issued for weights that are held: weights="path".')
     check_dependence(data, dependence)
     first, second = _parts(data, prior_fraction, dependence, seed)
     callbacks = tuple(callbacks)
@@ -83,6 +87,7 @@ def certified(
     first: Trajectories,
     second: Trajectories,
     *,
+    whole: Trajectories | None = None,
     prior_sd: float | None = None,
     loss: str | AbstractLoss = "error",
     training: Training | None = None,
@@ -91,31 +96,48 @@ def certified(
     """Train the weights of a finished run further, on recordings that it has not seen.
 
     The run becomes the prior. `first` are recordings that it was fitted to, as they would be
-    forecast; constants are settled on them. `second` will certify the result.
+    forecast; constants are settled on them. `second` will certify the result; `whole` are the
+    recordings that it was cut from, if it was.
     """
-    if prior_sd is not None:
-        check_positive(prior_sd, "prior_sd")
+    _check(prior_sd, loss)
     check_held(run)
     seen = Seen.from_facts(run.facts)
-    seen.refuse(second)
+    if POSTERIOR in seen.steps:
+        raise InputError("This run was certified before. Start from a plain fit.")
+    seen.refuse(whole or second)
     run = replace(run, model=around_prior(run.model, prior_sd))
     run = replace(run, facts={**run.facts, "reference": _reference(run, first)})
-    facts = {**run.facts, **seen.add(**{POSTERIOR: second}).facts(), "prior_sd": prior_sd}
-    run = replace(run, facts=facts)
     if not isinstance(run.model.network, BayesianMLP):
         return run
     surrogate = make_loss(run, loss, forecaster_of("ub", 1, loss), key=jr.key(run.seed))
     fitted = train(
-        only_weights(run.model),
+        run.model,
         run.declared.batch(first.join(second)),
         GibbsRisk(surrogate, len(second)),
         solver=run.solver,
         training=training or Training(epochs=150, batch_size=25, learning_rate=1e-3),
         callbacks=callbacks,
+        select=only_weights,
         key=jr.fold_in(jr.key(run.seed), REFERENCE + 1),
     )
-    trained = eqx.tree_at(lambda m: m.network, run.model, fitted.model.network)
-    return replace(run, model=trained, diverged=run.diverged or bool(fitted.diverged))
+    facts = {**run.facts, **seen.add(**{POSTERIOR: whole or second}).facts()}
+    diverged = run.diverged or bool(fitted.diverged)
+    return replace(run, model=fitted.model, diverged=diverged, facts=facts)
+
+
+SURROGATES = ("error", "crps", "likelihood")
+"""Losses that a gradient can follow."""
+
+
+def _check(prior_sd: float | None, loss: str | AbstractLoss) -> None:
+    if prior_sd is not None:
+        check_positive(prior_sd, "prior_sd")
+    name = loss if isinstance(loss, str) else loss.name
+    if name not in LOSSES or name not in SURROGATES:
+        raise InputError(
+            f"Weights can be trained against the losses {', '.join(SURROGATES)}, not {name!r}. "
+            "Any loss can be certified afterwards."
+        )
 
 
 def _parts(
@@ -157,11 +179,7 @@ def around_prior(model: BayesianSDE, sd: float | None = None) -> BayesianSDE:
     return eqx.tree_at(lambda m: m.network, model, BayesianMLP(both, Fixed(both)))
 
 
-def only_weights(model: BayesianSDE) -> BayesianSDE:
-    """The same model, of which training may move nothing but the network's weights."""
-
-    def hold(node):
-        return Fixed(node.value) if isinstance(node, AbstractParameter) else node
-
-    held = jax.tree.map(hold, model, is_leaf=lambda node: isinstance(node, AbstractParameter))
-    return eqx.tree_at(lambda m: m.network, held, model.network)
+def only_weights(model: BayesianSDE) -> PyTree:
+    """Marks the weights of the network, and nothing else, as what training may move."""
+    nothing = jax.tree.map(lambda _: False, model)
+    return eqx.tree_at(lambda m: m.network, nothing, trainable(model.network))

@@ -118,9 +118,9 @@ def load_run(
 
 def _untrained(declared: HybridSDE) -> BayesianSDE:
     """A model of the right structure; its numbers are of no account."""
-    observed = len(declared.observed or declared.states)
-    batch = Batch.regular(jnp.zeros((2, 4, observed)), 1.0)
-    inputs = jnp.zeros((2, 4, len(declared.inputs)))
+    rows = declared.context + 4
+    batch = Batch.regular(jnp.zeros((2, rows, len(declared.observations))), 1.0)
+    inputs = jnp.zeros((2, rows, len(declared.inputs)))
     batch = eqx.tree_at(lambda b: b.inputs, batch, inputs)
     return eqx.filter_eval_shape(lambda key: declared.init(batch, key=key), jr.key(0))
 

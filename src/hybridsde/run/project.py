@@ -120,7 +120,7 @@ class Project:
         if second is None:
             return run
         head = self.settings.forecast.head
-        return certified(run, head(first), head(second), callbacks=callbacks)
+        return certified(run, head(first), head(second), whole=second, callbacks=callbacks)
 
     @cached_property
     def held_out(self) -> Trajectories | None:

@@ -105,7 +105,13 @@ class Run:
                 f"`draws` must be a multiple of `paths_per_weight`, but they are {draws} and "
                 f"{paths_per_weight}."
             )
-        clock = _clock(start, times, elapsed)
+        context = self.declared.context
+        if np.any(start.lengths < context):
+            raise ValueError(
+                f"The model encodes the first {context} rows, but a series has fewer. Give "
+                f"`data.start({context})`."
+            )
+        clock = _clock(start, times, elapsed, context)
         start = self.declared.encode(start)
         if inputs is not None:
             inputs = np.asarray(inputs, float)
@@ -118,11 +124,11 @@ class Run:
         states = predict(
             self.model,
             self.solver,
-            future(start, clock, inputs),
+            future(start, clock, inputs, context),
             draws=draws,
             paths_per_weight=paths_per_weight,
             key=path_key,
-        )[:, :, 1:]
+        )[:, :, context:]
         observation = self.model.observation
         seen = np.asarray(observation.raw(observation.sample(jnp.asarray(states), key=noise_key)))
         states = self.declared.raw_states(states)
@@ -267,7 +273,7 @@ def fit(
     return Run(model, fitted.model, solver, history, bool(fitted.diverged), seed, facts)
 
 
-def _clock(start: Trajectories, times, elapsed) -> np.ndarray:
+def _clock(start: Trajectories, times, elapsed, context: int) -> np.ndarray:
     """Forecast times on the clock of the data, one row per trajectory."""
     if (times is None) == (elapsed is None):
         raise ValueError("Give exactly one of `times` and `elapsed`.")
@@ -282,7 +288,7 @@ def _clock(start: Trajectories, times, elapsed) -> np.ndarray:
         )
     clock = np.broadcast_to(given, (len(start), given.shape[-1]))
     clock = clock if elapsed is None else first + clock
-    whole = np.concatenate([first, clock], 1)
+    whole = np.concatenate([start.times[:, context - 1 : context], clock], 1)
     if not np.isfinite(whole).all():
         raise ValueError(f"`{name}` must be finite.")
     early = np.argwhere(np.diff(whole, axis=1) < 0)

@@ -209,6 +209,12 @@ class Settings(_Table):
     forecast: ForecastSettings = ForecastSettings()
 
     @model_validator(mode="after")
+    def _certifiable(self):
+        if self.train.prior_fraction is not None and self.model.weights != "path":
+            raise ValueError('train.prior_fraction needs model.weights = "path"')
+        return self
+
+    @model_validator(mode="after")
     def _names(self):
         repeated = set(self.data.hidden_states) & {*self.data.states, *self.data.inputs}
         if repeated:

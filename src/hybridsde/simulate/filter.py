@@ -15,7 +15,7 @@ from jax import lax
 
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
-from hybridsde.model import SDE, BayesianSDE, GaussianObservation
+from hybridsde.model import SDE, AbstractObservation, BayesianSDE, GaussianObservation
 from hybridsde.simulate.grid import Grid
 from hybridsde.simulate.solver import AbstractSolver
 
@@ -121,7 +121,7 @@ def predict(
 
 
 def correct(
-    observation: GaussianObservation,
+    observation: AbstractObservation,
     y: Float[Array, " obs"],
     observed: Bool[Array, " obs"],
     belief: Belief,
@@ -132,6 +132,11 @@ def correct(
     m ← m + Pc (y − cᵀm)/s and P ← P − Pc cᵀP/s. No matrix is inverted; a missing one changes
     nothing.
     """
+    if not isinstance(observation, GaussianObservation):
+        raise ValueError(
+            'The estimator "filtered" needs observations that are linear in the states; with a '
+            'decoder take "mean_log" or "log_mean".'
+        )
     sd = jnp.broadcast_to(observation.sd.value, y.shape)
 
     def take_in(carry, x):

@@ -1,0 +1,73 @@
+"""Latent models through the whole way: fit, forecast, score, save, certify."""
+
+import numpy as np
+import pytest
+
+import hybridsde as hs
+
+ROWS, SERIES = 24, 10
+
+
+def swings(series=SERIES, seed=0):
+    """A rotation in two dimensions, seen through three curved channels."""
+    rng = np.random.default_rng(seed)
+    times = 0.1 * np.arange(ROWS)
+    values = []
+    for phase in rng.uniform(0, 2 * np.pi, series):
+        x, y = np.cos(2 * times + phase), np.sin(2 * times + phase)
+        seen = np.stack([x + y, x**3, np.tanh(2 * y)], -1)
+        values.append(seen + 0.02 * rng.normal(size=seen.shape))
+    return hs.Trajectories.from_arrays([times] * series, values, states=("a", "b", "c"))
+
+
+@pytest.fixture(scope="module")
+def run():
+    model = hs.HybridSDE(
+        states=("z0", "z1"),
+        observed=("a", "b", "c"),
+        latent=hs.Latent(3, (20,), (20,)),
+        hidden=(20,),
+        diffusion=0.05,
+        noise=0.1,
+    )
+    return hs.fit(
+        model,
+        swings(),
+        objective=hs.EmpiricalBayes(),
+        training=hs.Training(epochs=250, batch_size=10, learning_rate=1e-2),
+    )
+
+
+def test_it_learns_the_rotation(run):
+    test = swings(seed=1)
+    scores = run.score(test)
+    spread = test.values[:, 3:].std()
+    assert scores.loc["overall", "rmse"] < 0.5 * spread
+    assert list(scores.index) == ["a", "b", "c", "overall"]
+
+
+def test_forecasts_begin_after_the_context(run):
+    test = swings(seed=1)
+    forecast = run.forecast(test.start(3), test.times[:, 3:], draws=8)
+    assert forecast.observations.shape == (8, SERIES, ROWS - 3, 3)
+    assert forecast.states.shape == (8, SERIES, ROWS - 3, 2)
+    with pytest.raises(ValueError, match="first 3 rows"):
+        run.forecast(test.start(), test.times[:, 3:], draws=8)
+    with pytest.raises(ValueError, match=r"entry 0 is 0\.1 after 0\.2"):
+        run.forecast(test.start(3), test.times[:, 1:], draws=8)
+    with pytest.raises(ValueError, match="3 points, so there is nothing"):
+        run.score(test.start(3))
+
+
+def test_a_latent_run_survives_its_folder(run, tmp_path):
+    run.save(tmp_path / "run")
+    back = hs.Run.load(tmp_path / "run")
+    assert back.declared.latent == run.declared.latent
+    test = swings(seed=1)
+    one, two = (r.score(test).loc["overall", "mse"] for r in (run, back))
+    np.testing.assert_allclose(one, two, rtol=1e-5)
+
+
+def test_a_latent_run_can_be_certified(run):
+    found = run.certify(swings(series=30, seed=2), loss="error")
+    assert not found.vacuous
