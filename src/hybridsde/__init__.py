@@ -55,6 +55,7 @@ from hybridsde.model import HybridSDE as HybridSDE
 from hybridsde.model import Latent as Latent
 from hybridsde.model import UncertainStart as UncertainStart
 from hybridsde.model import gaussian_kl as gaussian_kl
+from hybridsde.objective import ELBO as ELBO
 from hybridsde.objective import AbstractObjective as AbstractObjective
 from hybridsde.objective import EmpiricalBayes as EmpiricalBayes
 from hybridsde.objective import EmpiricalPACBayes as EmpiricalPACBayes
@@ -68,6 +69,7 @@ from hybridsde.run import Run as Run
 from hybridsde.run import calibrate as calibrate
 from hybridsde.run import fit as fit
 from hybridsde.run import fit_certified as fit_certified
+from hybridsde.run import frozen_drift as frozen_drift
 from hybridsde.simulate import AbstractSolver as AbstractSolver
 from hybridsde.simulate import EulerMaruyama as EulerMaruyama
 from hybridsde.simulate import Heun as Heun

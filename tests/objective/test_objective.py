@@ -10,6 +10,7 @@ import pytest
 
 from helpers import linear_model, tiny_model, wiggles
 from hybridsde import (
+    ELBO,
     EmpiricalBayes,
     EmpiricalPACBayes,
     EulerMaruyama,
@@ -31,6 +32,7 @@ OBJECTIVES = [
     EmpiricalPACBayes(path_kl="sum"),
     EmpiricalPACBayes(path_kl="mean"),
     EmpiricalPACBayes(estimator="filtered", strength=0.5),
+    ELBO(),
 ]
 HYBRID = known_drift(lambda y, k: {"x": k * y}, k=2.0)
 
@@ -233,3 +235,13 @@ def test_without_strength_the_pac_term_is_gone(getkey):
     )
     for ours, theirs in zip(off, plain, strict=True):
         assert ours == theirs
+
+
+def test_elbo_shares_the_kl_among_all_series(getkey):
+    """−mll + KL/N, on the draws of Empirical Bayes."""
+    model, batch = tiny_model().init(Batch.of(wiggles()), key=getkey()), Batch.of(wiggles())
+    key = getkey()
+    plain = EmpiricalBayes()(model, EulerMaruyama(), batch, 12, key=key)
+    found = ELBO()(model, EulerMaruyama(), batch, 12, key=key)
+    np.testing.assert_allclose(found.loss, plain.loss + found.weight_kl / 12, rtol=1e-6)
+    np.testing.assert_allclose(found.complexity, found.weight_kl / 12, rtol=1e-6)

@@ -1,5 +1,7 @@
 """Latent models through the whole way: fit, forecast, score, save, certify."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,43 @@ def test_a_latent_run_survives_its_folder(run, tmp_path):
 def test_a_latent_run_can_be_certified(run):
     found = run.certify(swings(series=30, seed=2), loss="error")
     assert not found.vacuous
+
+
+def test_what_was_learned_is_physics_for_another(run, tmp_path):
+    """With nothing learned on top, the frozen drift forecasts as its source does."""
+    model = dataclasses.replace(run.declared, physics=hs.frozen_drift(run), hidden=None)
+    other = hs.fit(
+        model,
+        swings(series=4, seed=5),
+        training=hs.Training(epochs=1, learning_rate=1e-9),
+        start_from=run,
+    )
+    test = swings(seed=1)
+    one, two = (r.score(test).loc["overall", "mse"] for r in (run, other))
+    np.testing.assert_allclose(one, two, rtol=0.1)
+    other.save(tmp_path / "other")
+    back = hs.Run.load(tmp_path / "other")
+    np.testing.assert_allclose(back.score(test).loc["overall", "mse"], two, rtol=1e-4)
+
+
+def test_training_leaves_frozen_drifts_alone(run):
+    model = dataclasses.replace(run.declared, physics=hs.frozen_drift(run))
+    after = hs.fit(
+        model,
+        swings(series=4, seed=5),
+        training=hs.Training(epochs=2, learning_rate=0.1),
+        start_from=run,
+    )
+    before = run.model.network.posterior.mean.layers[0].weight
+    frozen = after.model.known.physics.sde.value.learned.network.layers[0].weight
+    np.testing.assert_array_equal(frozen, before)
+    moved = after.model.observation.decoder.layers[0].weight
+    assert not np.allclose(moved, run.model.observation.decoder.layers[0].weight)
+
+
+def test_what_cannot_be_transferred(run):
+    plain = hs.HybridSDE(states=("a", "b", "c"), hidden=(4,))
+    with pytest.raises(hs.InputError, match="run of a latent model"):
+        hs.fit(plain, swings(), start_from=run)
+    with pytest.raises(ValueError, match="'z0' is not a state here"):
+        dataclasses.replace(plain, physics=hs.frozen_drift(run))

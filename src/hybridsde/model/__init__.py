@@ -10,6 +10,7 @@ from hybridsde.model.diffusion import MatrixDiffusion as MatrixDiffusion
 from hybridsde.model.drift import Gate as Gate
 from hybridsde.model.drift import KnownDrift as KnownDrift
 from hybridsde.model.drift import LearnedDrift as LearnedDrift
+from hybridsde.model.frozen import FrozenDrift as FrozenDrift
 from hybridsde.model.hybrid import HybridSDE as HybridSDE
 from hybridsde.model.latent import Latent as Latent
 from hybridsde.model.network import MLP as MLP

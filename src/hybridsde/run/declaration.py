@@ -2,15 +2,18 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 
 from hybridsde._errors import InputError
 from hybridsde._parameters import AbstractParameter, Bounded, Fixed, Free, Positive
-from hybridsde.model import HybridSDE, Latent
+from hybridsde.data import Batch
+from hybridsde.model import FrozenDrift, HybridSDE, Latent
 from hybridsde.physics import (
     AbstractPhysics,
     EquationPhysics,
@@ -58,8 +61,17 @@ def _latent(given: Mapping[str, Any] | None) -> Latent | None:
     return Latent(**{**given, **widths})
 
 
+def blank_batch(declared: HybridSDE) -> Batch:
+    """Recordings of the right shape, to build a model whose numbers are filled in later."""
+    rows = declared.context + 4
+    batch = Batch.regular(jnp.zeros((2, rows, len(declared.observations))), 1.0)
+    return replace(batch, inputs=jnp.zeros((2, rows, len(declared.inputs))))
+
+
 def physics_source(model: HybridSDE) -> Path | None:
     """The Python file that the known physics is defined in, if it is."""
+    if isinstance(model.physics, FrozenDrift):
+        return physics_source(model.physics.source)
     if not isinstance(model.physics, FunctionPhysics):
         return None
     return _file_of(model.physics.function)
@@ -123,6 +135,8 @@ def _physics(physics: AbstractPhysics) -> dict[str, Any]:
         _file_of(physics.function)
         source = f"{PHYSICS_FILE}:{physics.function.__name__}"
         return {"kind": "python", "source": source, "parameters": _xi(physics.parameters)}
+    if isinstance(physics, FrozenDrift):
+        return {"kind": "frozen", "model": declare(physics.source)}
     raise InputError(f"Physics of the kind {type(physics).__name__} cannot be saved.")
 
 
@@ -133,6 +147,9 @@ def _xi(parameters: Mapping[str, AbstractParameter]) -> dict[str, Any]:
 def _known(given: Mapping[str, Any], folder: Path, *, trust: bool) -> AbstractPhysics:
     if given["kind"] == "none":
         return NoPhysics()
+    if given["kind"] == "frozen":
+        source = rebuild(given["model"], folder, trust=trust)
+        return FrozenDrift.of(source, source.init(blank_batch(source), key=jr.key(0)))
     xi = {name: _number(value) for name, value in given["parameters"].items()}
     if given["kind"] == "equations":
         return equations(*given["equations"], **xi)

@@ -9,17 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
-import jax.numpy as jnp
 import jax.random as jr
 import pandas as pd
 from safetensors.numpy import save
 
 from hybridsde._errors import InputError
 from hybridsde._files import make_folder, write_whole
-from hybridsde.data import Batch
 from hybridsde.fit.checkpoint import fill, named_arrays, read_arrays
 from hybridsde.model import BayesianSDE, HybridSDE
-from hybridsde.run.declaration import PHYSICS_FILE, declare, physics_source, rebuild
+from hybridsde.run.declaration import PHYSICS_FILE, blank_batch, declare, physics_source, rebuild
 from hybridsde.simulate import AbstractSolver, EulerMaruyama, Heun
 
 FORMAT = 1
@@ -118,10 +116,7 @@ def load_run(
 
 def _untrained(declared: HybridSDE) -> BayesianSDE:
     """A model of the right structure; its numbers are of no account."""
-    rows = declared.context + 4
-    batch = Batch.regular(jnp.zeros((2, rows, len(declared.observations))), 1.0)
-    inputs = jnp.zeros((2, rows, len(declared.inputs)))
-    batch = eqx.tree_at(lambda b: b.inputs, batch, inputs)
+    batch = blank_batch(declared)
     return eqx.filter_eval_shape(lambda key: declared.init(batch, key=key), jr.key(0))
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -19,7 +20,7 @@ from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.fit import Callback, Checkpoint, Training, train
 from hybridsde.forecast import SCORES, Forecast, evaluate, future, label, predict
-from hybridsde.model import BayesianSDE, HybridSDE, check_starts
+from hybridsde.model import BayesianSDE, FrozenDrift, HybridSDE, check_starts
 from hybridsde.objective import AbstractObjective, EmpiricalPACBayes
 from hybridsde.run.certify import certify, conformal
 from hybridsde.run.declaration import declare, physics_source
@@ -228,13 +229,15 @@ def fit(
     validation: Trajectories | None = None,
     callbacks: Iterable[Callback] = (),
     checkpoint: str | Path | None = None,
+    start_from: Run | None = None,
     seed: int = 0,
 ) -> Run:
     """Fit a declared model to recordings. The same seed gives the same numbers.
 
     By default Empirical PAC-Bayes, one Euler step per observation, Adam with cosine decay. With
     `validation` data the best epoch on them is kept. With `checkpoint`, the name of a file, a fit
-    that was killed goes on where it was and ends with the same numbers.
+    that was killed goes on where it was and ends with the same numbers. Encoder and decoder of a
+    latent model begin as those of `start_from`, so that its latent states mean the same.
     """
     model.check_training(data)
     if validation is not None:
@@ -243,6 +246,8 @@ def fit(
     init_key, train_key = jr.split(jr.key(seed))
     batch = model.batch(data)
     untrained = model.init(batch, key=init_key)
+    if start_from is not None:
+        untrained = _with_maps_of(untrained, model, start_from)
     check_starts(untrained, batch, data.ids)
     objective, training = objective or EmpiricalPACBayes(), training or Training()
     seen = Seen.of(train=data, validation=validation)
@@ -250,7 +255,17 @@ def fit(
     if checkpoint is not None:
         source = physics_source(model)
         code = source.read_text() if source else ""
-        facts = (declare(model), code, repr(objective), repr(solver), training, seed, seen.series)
+        begun = None if start_from is None else start_from.facts.get("seen")
+        facts = (
+            declare(model),
+            code,
+            repr(objective),
+            repr(solver),
+            training,
+            seed,
+            seen.series,
+            begun,
+        )
         keeper = Checkpoint(Path(checkpoint), fingerprint(*facts))
     fitted = train(
         untrained,
@@ -271,6 +286,28 @@ def fit(
         "spread": [float(one) if one > 0 else 1.0 for one in spread],
     }
     return Run(model, fitted.model, solver, history, bool(fitted.diverged), seed, facts)
+
+
+def _with_maps_of(model: BayesianSDE, declared: HybridSDE, other: Run) -> BayesianSDE:
+    """Encoder and decoder of another run, its scales included."""
+    same = ("latent", "observed", "states")
+    if declared.latent is None or any(
+        getattr(declared, name) != getattr(other.declared, name) for name in same
+    ):
+        raise InputError(
+            "`start_from` must be a run of a latent model with the same `latent`, `observed` and "
+            "`states`."
+        )
+    maps = (other.model.start, other.model.observation, other.model.scale)
+    return eqx.tree_at(lambda m: (m.start, m.observation, m.scale), model, maps)
+
+
+def frozen_drift(run: Run) -> FrozenDrift:
+    """What a run has learned, as known physics for another: learned plus known drift, held fixed.
+
+    For latent states begin the other fit with `start_from=run`, so that they mean the same.
+    """
+    return FrozenDrift.of(run.declared, run.model)
 
 
 def _clock(start: Trajectories, times, elapsed, context: int) -> np.ndarray:
