@@ -242,6 +242,21 @@ def test_one_diverging_repetition_leaves_the_others_alone(getkey):
     assert tree_allclose(mapped.network, alone.model.network, rtol=1e-3, atol=1e-4)
 
 
+def test_snippets_grow_and_cover_the_series(getkey):
+    training = Training(batch_size=3, snippets=((2, 4), (3, 6)), learning_rate=1e-2)
+    assert training.epochs == 5
+    assert [training.length_at(epoch) for epoch in range(6)] == [4, 4, 6, 6, 6, None]
+    assert training.batches(6, 12, 4) == 6  # 6 series of 3 windows, 3 at a time
+    assert training.steps(6, 12) == 2 * 6 + 3 * 4
+    data = Batch.of(wiggles())
+    model = tiny_model().init(data, key=getkey())
+    fitted = train(model, data, EmpiricalBayes(), training=training, key=getkey())
+    losses = fitted.history["log_likelihood"]
+    assert len(losses) == 5
+    assert np.isfinite(losses).all()
+    assert fitted.epochs == 5
+
+
 def test_batches_larger_than_the_data_are_the_data(getkey):
     model, batch = untrained(getkey())
     assert Training(batch_size=100).batches(6) == 1
@@ -264,6 +279,8 @@ def test_batches_larger_than_the_data_are_the_data(getkey):
         ({"clip": -1.0}, "`clip`"),
         ({"patience": 0}, "`patience`"),
         ({"schedule": "linear"}, "`schedule`"),
+        ({"snippets": ()}, "`snippets` is empty"),
+        ({"snippets": ((0, 5),)}, "`snippets`"),
     ],
 )
 def test_bad_training(settings, message):

@@ -3,9 +3,11 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
+from jax import lax
 
-from hybridsde._types import Array, Bool, Float
+from hybridsde._types import Array, Bool, Float, PRNGKeyArray
 from hybridsde.data.trajectories import Trajectories
 
 
@@ -56,6 +58,28 @@ class Batch(eqx.Module):
     def take(self, indices: Array) -> "Batch":
         """The series at these positions, in this order."""
         return jax.tree.map(lambda leaf: leaf[indices], self)
+
+    def snippets(self, length: int, *, key: PRNGKeyArray) -> "Batch":
+        """A random window of `length` rows of every series, or all of a shorter one."""
+        rows = self.recorded.sum(1)
+        last = jnp.maximum(rows - length, 0)
+        starts = jr.randint(key, (self.count,), 0, last + 1)
+        length = min(length, self.times.shape[1])
+
+        def of_one(series: Batch, start: Array) -> Batch:
+            def cut(leaf: Array, size: int = length) -> Array:
+                return lax.dynamic_slice_in_dim(leaf, start, size)
+
+            return Batch(
+                times=cut(series.times),
+                steps=cut(series.steps, length - 1),
+                values=cut(series.values),
+                observed=cut(series.observed),
+                inputs=cut(series.inputs),
+                recorded=cut(series.recorded),
+            )
+
+        return jax.vmap(of_one)(self, starts)
 
     def windows(self, length: int, stride: int) -> "Batch":
         """Every series cut into overlapping pieces of one length. For series without padding."""

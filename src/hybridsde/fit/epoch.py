@@ -30,6 +30,13 @@ class Problem(eqx.Module):
     objective: AbstractObjective
     solver: AbstractSolver
     training: Training = eqx.field(static=True)
+    length: int | None = eqx.field(static=True, default=None)
+    """Rows of the random windows that are trained on; None for whole series."""
+
+    @property
+    def steps(self) -> int:
+        """Gradient steps of the whole fit."""
+        return self.training.steps(self.train.count, self.train.times.shape[-1])
 
 
 class EpochLog(NamedTuple):
@@ -73,8 +80,8 @@ def _shuffle(problem: Problem, *, key: PRNGKeyArray):
     series = problem.train.count
     size = min(problem.training.batch_size, series)
     order = jr.permutation(key, series)
-    rows = problem.training.batches(series)
-    return jnp.resize(order, (rows, size))
+    steps = problem.training.batches(series, problem.train.times.shape[-1], problem.length)
+    return jnp.resize(order, (steps, size))
 
 
 def _step(carry, indices, key: PRNGKeyArray, problem: Problem):
@@ -82,6 +89,9 @@ def _step(carry, indices, key: PRNGKeyArray, problem: Problem):
     parameters, optimiser, bad_steps = carry
     total = problem.train.count
     batch = problem.train.take(indices)
+    if problem.length is not None:
+        window_key, key = jr.split(key)
+        batch = batch.snippets(problem.length, key=window_key)
 
     def loss(parameters: PyTree):
         model = eqx.combine(parameters, problem.frozen)
@@ -90,7 +100,7 @@ def _step(carry, indices, key: PRNGKeyArray, problem: Problem):
 
     gradient, terms = jax.grad(loss, has_aux=True)(parameters)
     finite = jnp.isfinite(terms.loss) & _all_finite(gradient)
-    updates, advanced = problem.training.optimiser(total).update(gradient, optimiser)
+    updates, advanced = problem.training.optimiser(problem.steps).update(gradient, optimiser)
     moved = eqx.apply_updates(parameters, updates)
     parameters, optimiser = choose(finite, (moved, advanced), (parameters, optimiser))
     return (parameters, optimiser, jnp.where(finite, 0, bad_steps + 1)), terms

@@ -38,7 +38,7 @@ class FitState(eqx.Module):
         cls,
         model: BayesianSDE,
         training: Training,
-        series: int,
+        steps: int,
         select: Selection = trainable,
         *,
         key: PRNGKeyArray,
@@ -48,7 +48,7 @@ class FitState(eqx.Module):
         zero = jnp.zeros((), int)
         state = cls(
             parameters=parameters,
-            optimiser=training.optimiser(series).init(parameters),
+            optimiser=training.optimiser(steps).init(parameters),
             best=parameters,
             best_loss=jnp.full((), jnp.inf, float),
             first_loss=jnp.full((), jnp.inf, float),

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax
@@ -69,7 +69,8 @@ def train(
 ) -> Fitted:
     """Fit one model. The same key gives the same numbers, also where a checkpoint is taken up."""
     solver, training = solver or EulerMaruyama(), training or Training()
-    state, frozen = FitState.init(model, training, data.count, select, key=key)
+    steps = training.steps(data.count, data.times.shape[-1])
+    state, frozen = FitState.init(model, training, steps, select, key=key)
     problem = Problem(frozen, data, validation, objective, solver, training)
     return _drive(_one_epoch, state, problem, tuple(callbacks), checkpoint=checkpoint)
 
@@ -102,9 +103,9 @@ def train_many(
     for part, first in enumerate(starts):
         chosen = np.minimum(np.arange(first, first + size), count - 1)
         m, d, v, o = (_slice(tree, chosen) for tree in (models, data, validation, objective))
-        series = d.times.shape[1]
+        steps = training.steps(*d.times.shape[1:])
         state, frozen = eqx.filter_vmap(
-            lambda one, key, series=series: FitState.init(one, training, series, select, key=key)
+            lambda one, key, steps=steps: FitState.init(one, training, steps, select, key=key)
         )(m, keys[chosen])
         problem = Problem(frozen, d, v, o, solver, training)
         fitted = _drive(_many_epochs, state, problem, tuple(callbacks), (part, len(starts)))
@@ -141,6 +142,7 @@ def _drive(
         for epoch in range(begun, epochs):
             if np.all(state.stopped):
                 break
+            problem = replace(problem, length=problem.training.length_at(epoch))
             after, log = step(state, problem)
             terms = _columns(log)  # waits for the epoch; a Ctrl-C lands here or before
             rows = {name: [*history.get(name, ()), value] for name, value in terms.items()}
