@@ -62,7 +62,7 @@ def certify(
 
     A certificate is a promise: with probability 1 − DELTA the expected loss on a new trajectory
     from the same source is below the bound. It needs trajectories that the fit has not used. To
-    certify on training data, fit with `prior_fraction = 0.5` in [train]. Where the settings name a
+    certify on training data, fit with `train.prior_fraction = 0.5`. Where the settings name a
     horizon, the first so many rows of every trajectory count. Each certificate is kept in
     RUN/certificates and shown by `hybridsde report`.
     """
