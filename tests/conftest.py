@@ -1,3 +1,4 @@
+import gc
 import itertools
 import os
 
@@ -27,6 +28,18 @@ def strict_promotion(request):
     mode = "strict" if request.path.parent.name in OWN else "standard"
     with jax.numpy_dtype_promotion(mode):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs():
+    """Compiled programs of a module go with it.
+
+    Each holds memory maps, of which a process may have 65530; a worker that keeps the programs of
+    all modules runs out of them, and the compiler crashes.
+    """
+    yield
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture
