@@ -7,6 +7,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import lax
 from jax.core import Tracer
@@ -90,6 +91,11 @@ def _shard(function: Callable, specs: Any, out: PartitionSpec) -> Callable:
             _inside.reset(token)
 
     return jax.shard_map(share, mesh=mesh, in_specs=specs, out_specs=out, check_vma=False)
+
+
+def same_for_seeds(tree: PyTree, count: int) -> PyTree:
+    """The same arrays for each of `count` repetitions."""
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), tree)
 
 
 def over_seeds(function: Callable, *args: PyTree, one_by_one: bool = False) -> PyTree:

@@ -9,8 +9,8 @@ from helpers import linear_model, regular_batch
 from hybridsde.certify.paper import paper_tiers
 from hybridsde.certify.sampling import sample_evidence
 from hybridsde.model import gaussian_kl
-from hybridsde.objective import complexity
-from hybridsde.simulate import EulerMaruyama
+from hybridsde.objective import complexity, log_likelihoods
+from hybridsde.simulate import EulerMaruyama, simulate
 
 
 def test_constants_where_nothing_was_learned():
@@ -20,7 +20,7 @@ def test_constants_where_nothing_was_learned():
     found = paper_tiers(np.zeros((20, 100)), 0.0, 0.0, 0.05)
     assert found.terms["ε"] == pytest.approx(0.03037, abs=5e-6)
     assert found.value == pytest.approx(0.03037 + 0.38340, abs=1e-5)
-    assert np.sqrt(np.log(2 * 20 / 0.05) / 200) == pytest.approx(0.18282, abs=5e-6)
+    assert found.terms["ε as printed"] == pytest.approx(0.18282, abs=5e-6)
 
 
 def test_tiers_are_ordered_and_meet_at_one_draw():
@@ -81,3 +81,19 @@ def test_an_oracle_is_vacuous():
     z = np.exp(log_z)
     assert abs(z.mean() - 2.0**-5) < 5 * z.std() / np.sqrt(z.size)
     assert paper_tiers(log_z, 0.0, 0.0, 0.05).value > 0.95
+
+
+def test_likelihoods_enter_relative_to_their_largest_value():
+    """Ln z = ln p(Y|h) − K ln B̄, so that units of the observations cancel."""
+    model = linear_model(-1.0, diffusion=0.5, noise=0.3)
+    batch = regular_batch(6, 1.0, series=3)
+    found = sample_evidence(model, EulerMaruyama(), batch, 4, key=jr.key(4)).log_z
+    paths = [
+        simulate(model, EulerMaruyama(), batch.take(jnp.array([n])), samples=4, key=key)
+        for n, key in enumerate(jr.split(jr.key(4), 3))
+    ]
+    logs = [
+        log_likelihoods(model, p, batch.take(jnp.array([n])))[:, 0] for n, p in enumerate(paths)
+    ]
+    largest = -0.5 * np.log(2 * np.pi * 0.3**2)
+    np.testing.assert_allclose(found, np.array(logs) - 6 * largest, rtol=1e-4, atol=1e-4)

@@ -19,9 +19,10 @@ def paper_tiers(
     - T3 = −mean_{n,s} ln z + ε + C(δ/2)           (eq. training_loss)
 
     C(δ/2) = √((KL + ln(4√n/δ) + ln|Γ|)/2n), KL = weights + path; ε = √(ln(2/δ)/(2nS)) for draws
-    that no two trajectories share. T1 ≤ T2 ≤ T3. The path KL is itself a Monte-Carlo estimate, so
-    this is not a guarantee. A perfect model with KD values has E z = 2^{−KD/2}: the risk that T1
-    bounds is 1 for every model but the shortest.
+    that no two trajectories share; as printed, with a union over n, it is √(ln(2n/δ)/(2S)).
+    T1 ≤ T2 ≤ T3. The path KL is itself a Monte-Carlo estimate, so this is not a guarantee. A
+    perfect model with KD values has E z = 2^{−KD/2}: the risk that T1 bounds is 1 for every model
+    but the shortest.
     """
     n, draws = log_z.shape
     kl = jnp.asarray(weight_kl + path_kl, float)
@@ -42,6 +43,7 @@ def paper_tiers(
         "KL of paths": path_kl,
         "ln gates": math.log(gates),
         "ε": epsilon,
+        "ε as printed": math.sqrt(math.log(2 * n / delta) / (2 * draws)),
         "complexity": price,
         "draws per trajectory": draws,
     }

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from hybridsde._types import Keys, PyTree
+from hybridsde._devices import same_for_seeds
+from hybridsde._types import Keys
 from hybridsde.data import Batch, Trajectories
 from hybridsde.datasets import mocap
 from hybridsde.datasets.amc import CHANNELS
@@ -147,7 +147,7 @@ class _Runner:
         else:
             models = _init_hybrid(declared, batch, self._source(), self._keys[0])
         fitted = self._fit(models, self._data.train, key.method, " ".join(key[:2]), self._keys[1])
-        test = _repeat(declared.batch(self._data.test), len(self._keys[0]))
+        test = same_for_seeds(declared.batch(self._data.test), len(self._keys[0]))
         scores = score_many(fitted.model, EulerMaruyama(), test, DRAWS, self._keys[2])
         return Row(
             *key,
@@ -174,11 +174,11 @@ class _Runner:
         batch, validation = declared.batch(data), declared.batch(self._data.validation)
         return train_many(
             models,
-            _repeat(batch, len(keys)),
+            same_for_seeds(batch, len(keys)),
             OBJECTIVES[method],
             solver=EulerMaruyama(),
             training=self._preset.training(*batch.times.shape),
-            validation=_repeat(validation, len(keys)),
+            validation=same_for_seeds(validation, len(keys)),
             callbacks=self._watch(name),
             keys=keys,
         )
@@ -202,10 +202,6 @@ def _init_hybrid(
         return eqx.tree_at(lambda m: (m.start, m.observation, m.scale), model, maps)
 
     return eqx.filter_vmap(one)(sources, keys)
-
-
-def _repeat(tree: PyTree, count: int) -> PyTree:
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), tree)
 
 
 def references(data: mocap.Walking, context: int = 3) -> dict[str, float]:

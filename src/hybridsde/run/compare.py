@@ -11,8 +11,8 @@ import jax.random as jr
 import numpy as np
 import pandas as pd
 
+from hybridsde._devices import same_for_seeds
 from hybridsde._errors import InputError
-from hybridsde._types import PyTree
 from hybridsde.fit import Callback, Fitted, train_many
 from hybridsde.forecast import SCORES, score_many
 from hybridsde.run.calibrate import calibrate_many
@@ -74,10 +74,10 @@ def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()
     batch = project.model.batch(project.pieces)
     models = eqx.filter_vmap(lambda key: project.model.init(batch, key=key))(keys[:, 0])
     kept = project.validation
-    validation = None if kept is None else _repeat(project.model.batch(kept), seeds)
+    validation = None if kept is None else same_for_seeds(project.model.batch(kept), seeds)
     fitted = train_many(
         models,
-        _repeat(batch, seeds),
+        same_for_seeds(batch, seeds),
         project.objective,
         solver=project.solver,
         training=project.training,
@@ -87,7 +87,7 @@ def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()
     )
     if project.held_out is None:
         return fitted
-    held_out = _repeat(project.model.batch(project.held_out), seeds)
+    held_out = same_for_seeds(project.model.batch(project.held_out), seeds)
     roots = jax.vmap(jr.key)(_seeds(project, seeds))
     return replace(fitted, model=calibrate_many(fitted.model, project.solver, held_out, roots))
 
@@ -98,7 +98,7 @@ def score_seeds(project: Project, fitted: Fitted, seeds: int) -> pd.DataFrame:
     batch = project.model.batch(project.test)
     keys = jax.vmap(jr.key)(_seeds(project, seeds) + 1)
     draws = project.settings.forecast.draws
-    table = score_many(fitted.model, project.solver, _repeat(batch, seeds), draws, keys)
+    table = score_many(fitted.model, project.solver, same_for_seeds(batch, seeds), draws, keys)
     frame = pd.DataFrame({name: np.asarray(table[name][:, -1]) for name in SCORES})
     return frame.assign(seed=np.asarray(_seeds(project, seeds)), diverged=fitted.diverged)
 
@@ -119,8 +119,3 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _seeds(project: Project, count: int):
     return project.settings.train.seed + jnp.arange(count)
-
-
-def _repeat(tree: PyTree, count: int) -> PyTree:
-    """The same arrays for every seed."""
-    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), tree)
