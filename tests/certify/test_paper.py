@@ -45,22 +45,9 @@ def test_both_parts_of_the_kl():
     assert weights == pytest.approx(1.25444, abs=5e-6)
     model = linear_model(0.0, [0.5], bias_sd=0.2, diffusion=0.5)
     batch = regular_batch(10, 1.0)
-    found = np.asarray(sample_evidence(model, EulerMaruyama(), batch, 4000, key=jr.key(0)).path_kl)
+    found = np.asarray(sample_evidence(model, EulerMaruyama(), batch, 1000, key=jr.key(0)).path_kl)
     error = found.std() / np.sqrt(found.size)
     assert abs(found.mean() - 0.58) < 5 * error
-
-
-@pytest.mark.parametrize(("steps", "expected"), [(10, 0.202638), (50, 0.189825)])
-def test_path_kl_of_an_ornstein_uhlenbeck_process(steps, expected):
-    """Known rate 1, learned −0.5 h on top, G = 0.5, h₀ = 1, T = 1; Euler's own value."""
-    from hybridsde import known_drift
-
-    physics = known_drift(lambda x: {"x": -x})
-    model = linear_model(-0.5, diffusion=0.5, physics=physics)
-    batch = regular_batch(steps, 1.0)
-    found = np.asarray(sample_evidence(model, EulerMaruyama(), batch, 20000, key=jr.key(1)).path_kl)
-    error = found.std() / np.sqrt(found.size)
-    assert abs(found.mean() - expected) < 5 * error
 
 
 def test_an_oracle_is_vacuous():
