@@ -1,8 +1,10 @@
 """Files that are there in full or not at all."""
 
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from hybridsde._errors import InputError
 
@@ -22,6 +24,11 @@ def write_whole(path: Path, content: bytes | str) -> None:
         raise InputError(
             f"{path} cannot be written: {error.strerror}. Make room, or choose another folder."
         ) from None
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write JSON as `write_whole` writes text."""
+    write_whole(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 
 def make_folder(path: Path) -> None:

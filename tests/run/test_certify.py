@@ -15,7 +15,7 @@ import hybridsde as hs
 from helpers import tiny_model, wiggles
 from hybridsde.certify.question import Question
 from hybridsde.certify.sampling import Forecaster
-from hybridsde.run.certify import band_radius
+from hybridsde.run.loss_constants import band_radius
 
 TRAINING = hs.Training(epochs=20, batch_size=6, learning_rate=1e-2)
 

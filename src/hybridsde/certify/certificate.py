@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from hybridsde._errors import InputError
-from hybridsde._files import write_whole
+from hybridsde._files import write_json
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Certificate:
 
     def save(self, path: str | Path) -> None:
         """Write a JSON file."""
-        write_whole(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        write_json(Path(path), self.to_dict())
 
     @classmethod
     def load(cls, path: str | Path) -> "Certificate":

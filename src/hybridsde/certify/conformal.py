@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from hybridsde._errors import InputError
-from hybridsde._files import write_whole
+from hybridsde._files import write_json
 from hybridsde.certify.inequalities import conformal_rank
 from hybridsde.forecast import Forecast
 
@@ -85,7 +85,7 @@ class ConformalBand:
 
     def save(self, path: str | Path) -> None:
         """Write a JSON file."""
-        write_whole(Path(path), json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        write_json(Path(path), self.to_dict())
 
     @classmethod
     def load(cls, path: str | Path) -> "ConformalBand":

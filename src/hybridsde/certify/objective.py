@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from hybridsde._types import Array, PRNGKeyArray
+from hybridsde._types import PRNGKeyArray
 from hybridsde.certify.losses import AbstractLoss
 from hybridsde.data import Batch
 from hybridsde.model import BayesianSDE
@@ -48,10 +48,7 @@ class GibbsRisk(AbstractObjective):
         draws = model.observation.sample(states, key=noise_key)
         shape = (self.samples, self.paths, *means.shape[1:])
 
-        def of_one(m: Array, d: Array, y: Array, seen: Array) -> Array:
-            return self.loss(m, d, y, seen)
-
-        over_series = jax.vmap(of_one, (1, 1, 0, 0))
+        over_series = jax.vmap(self.loss, (1, 1, 0, 0))
         values, observed = batch.values[:, later], batch.observed[:, later]
         risk = jax.vmap(over_series, (0, 0, None, None))(
             means.reshape(shape), draws.reshape(shape), values, observed

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.io import loadmat
 
 from hybridsde._errors import InputError
 from hybridsde.data import Trajectories
@@ -89,6 +88,8 @@ class Walking:
 def walking(*, centred: bool = True, folder: str | Path | None = None) -> Walking:
     """Subject 35, in degrees at 120 frames a second; root velocity per frame."""
     if centred:
+        from scipy.io import loadmat  # a slow import, for this file alone
+
         found = loadmat(CENTRED.find(folder))
         parts = [found[name] for name in ("Xtr", "Xval", "Xtest")]
     else:

@@ -21,13 +21,8 @@ from hybridsde.data.checks import check_positive
 from hybridsde.fit import Callback, Training, train
 from hybridsde.model import BayesianMLP, BayesianSDE, HybridSDE, MeanField
 from hybridsde.objective import AbstractObjective
-from hybridsde.run.certify import (
-    band_radius,
-    check_held,
-    forecaster_of,
-    loss_moments,
-    make_loss,
-)
+from hybridsde.run.certify import check_held
+from hybridsde.run.loss_constants import band_radius, forecaster_of, loss_moments, make_loss
 from hybridsde.run.run import Run, fit
 from hybridsde.simulate import AbstractSolver
 

@@ -22,7 +22,8 @@ from hybridsde.fit import Callback, Checkpoint, Training, train
 from hybridsde.forecast import SCORES, Forecast, evaluate, future, label, predict
 from hybridsde.model import BayesianSDE, FrozenDrift, HybridSDE, check_starts
 from hybridsde.objective import AbstractObjective, EmpiricalPACBayes
-from hybridsde.run.certify import certify, conformal
+from hybridsde.run.certify import certify
+from hybridsde.run.conformal import conformal
 from hybridsde.run.declaration import declare, physics_source
 from hybridsde.run.folder import (
     RUN,
