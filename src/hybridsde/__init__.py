@@ -56,6 +56,7 @@ from hybridsde.model import Latent as Latent
 from hybridsde.model import UncertainStart as UncertainStart
 from hybridsde.model import gaussian_kl as gaussian_kl
 from hybridsde.objective import ELBO as ELBO
+from hybridsde.objective import SGLD as SGLD
 from hybridsde.objective import AbstractObjective as AbstractObjective
 from hybridsde.objective import EmpiricalBayes as EmpiricalBayes
 from hybridsde.objective import EmpiricalPACBayes as EmpiricalPACBayes

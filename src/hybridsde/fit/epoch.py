@@ -10,7 +10,7 @@ from jax import lax
 
 from hybridsde._types import PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
-from hybridsde.fit.state import FitState, choose
+from hybridsde.fit.state import FitState, all_finite, choose
 from hybridsde.fit.training import Training
 from hybridsde.objective import AbstractObjective, Terms
 from hybridsde.simulate import AbstractSolver
@@ -84,6 +84,15 @@ def _shuffle(problem: Problem, *, key: PRNGKeyArray):
     return jnp.resize(order, (steps, size))
 
 
+def draw_batch(problem: Problem, *, key: PRNGKeyArray) -> Batch:
+    """Some training series, or random windows of them."""
+    order_key, window_key = jr.split(key)
+    series = problem.train.count
+    chosen = jr.permutation(order_key, series)[: min(problem.training.batch_size, series)]
+    batch = problem.train.take(chosen)
+    return batch if problem.length is None else batch.snippets(problem.length, key=window_key)
+
+
 def _step(carry, indices, key: PRNGKeyArray, problem: Problem):
     """One gradient step, not taken where its loss or gradient is not finite."""
     parameters, optimiser, bad_steps = carry
@@ -99,7 +108,7 @@ def _step(carry, indices, key: PRNGKeyArray, problem: Problem):
         return terms.loss, terms
 
     gradient, terms = jax.grad(loss, has_aux=True)(parameters)
-    finite = jnp.isfinite(terms.loss) & _all_finite(gradient)
+    finite = jnp.isfinite(terms.loss) & all_finite(gradient)
     updates, advanced = problem.training.optimiser(problem.steps).update(gradient, optimiser)
     moved = eqx.apply_updates(parameters, updates)
     parameters, optimiser = choose(finite, (moved, advanced), (parameters, optimiser))
@@ -138,7 +147,3 @@ def _judge(
         diverged=diverged,
         key=state.key,
     )
-
-
-def _all_finite(tree: PyTree):
-    return jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()

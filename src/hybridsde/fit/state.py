@@ -65,3 +65,8 @@ class FitState(eqx.Module):
 def choose(condition: Bool[Array, ""], yes: PyTree, no: PyTree) -> PyTree:
     """`yes` where the condition holds, else `no`, leaf by leaf."""
     return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def all_finite(tree: PyTree) -> Bool[Array, ""]:
+    """Whether every number of a tree is finite."""
+    return jnp.array([jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(tree)]).all()

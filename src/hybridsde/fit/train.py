@@ -11,15 +11,16 @@ import numpy as np
 
 from hybridsde._devices import over_seeds
 from hybridsde._parameters import trainable
-from hybridsde._types import Keys, PRNGKeyArray, PyTree
+from hybridsde._types import Array, Keys, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
 from hybridsde.fit.checkpoint import Checkpoint
 from hybridsde.fit.epoch import EpochLog, Problem, run_epoch
+from hybridsde.fit.langevin import Chain, begin, run_block
 from hybridsde.fit.state import FitState, Selection
 from hybridsde.fit.training import Training
-from hybridsde.model import BayesianSDE
-from hybridsde.objective import AbstractObjective
+from hybridsde.model import BayesianMLP, BayesianSDE, SampledNetworks
+from hybridsde.objective import SGLD, AbstractObjective, sampled
 from hybridsde.simulate import AbstractSolver, EulerMaruyama
 
 
@@ -72,7 +73,9 @@ def train(
     steps = training.steps(data.count, data.times.shape[-1])
     state, frozen = FitState.init(model, training, steps, select, key=key)
     problem = Problem(frozen, data, validation, objective, solver, training)
-    return _drive(_one_epoch, state, problem, tuple(callbacks), checkpoint=checkpoint)
+    told = _Told(tuple(callbacks), training, objective)
+    fitted = _drive(_one_epoch, state, problem, told, checkpoint=checkpoint)
+    return _sample(_plainly, fitted, problem, told, key)
 
 
 def train_many(
@@ -108,7 +111,9 @@ def train_many(
             lambda one, key, steps=steps: FitState.init(one, training, steps, select, key=key)
         )(m, keys[chosen])
         problem = Problem(frozen, d, v, o, solver, training)
-        fitted = _drive(_many_epochs, state, problem, tuple(callbacks), (part, len(starts)))
+        told = _Told(tuple(callbacks), training, objective, part, len(starts))
+        fitted = _drive(_many_epochs, state, problem, told)
+        fitted = _sample(over_seeds, fitted, problem, told, keys[chosen])
         parts.append(_keep(fitted, min(size, count - first)))
     return _join(parts)
 
@@ -123,12 +128,45 @@ def _many_epochs(states: FitState, problem: Problem):
     return over_seeds(run_epoch, states, problem)
 
 
+def _plainly(function: Callable, *args: PyTree) -> PyTree:
+    return function(*args)
+
+
+@eqx.filter_jit
+def _begin(apply: Callable, models: BayesianSDE, keys: PRNGKeyArray | Keys, problem: Problem):
+    return apply(begin, models, keys, problem)
+
+
+@eqx.filter_jit
+def _block(
+    apply: Callable, chains: Chain, blocks: Array, keys: PRNGKeyArray | Keys, problem: Problem
+):
+    return apply(run_block, chains, blocks, keys, problem)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """The callbacks, and how far all of it is: chunks of fits, each of epochs and blocks."""
+
+    callbacks: tuple[Callback, ...]
+    training: Training
+    objective: AbstractObjective
+    part: int = 0
+    parts: int = 1
+
+    def __call__(self, done: int, terms: dict[str, np.ndarray]) -> None:
+        objective = self.objective
+        blocks = objective.blocks if isinstance(objective, SGLD) else 0
+        each = self.training.epochs + blocks
+        for callback in self.callbacks:
+            callback(Progress(self.part * each + done, self.parts * each, terms))
+
+
 def _drive(
     step: Callable,
     state: FitState,
     problem: Problem,
-    callbacks: tuple[Callback, ...],
-    part: tuple[int, int] = (0, 1),
+    told: _Told,
     checkpoint: Checkpoint | None = None,
 ) -> Fitted:
     """Run epochs until all fits are over, then pick the state to keep."""
@@ -147,9 +185,7 @@ def _drive(
             terms = _columns(log)  # waits for the epoch; a Ctrl-C lands here or before
             rows = {name: [*history.get(name, ()), value] for name, value in terms.items()}
             state, history = after, rows
-            for callback in callbacks:
-                done, total = part[0] * epochs + epoch + 1, part[1] * epochs
-                callback(Progress(done, total, terms))
+            told(epoch + 1, terms)
             if checkpoint:
                 checkpoint.keep(state, history)
     except KeyboardInterrupt:
@@ -169,6 +205,26 @@ def _drive(
     model = eqx.combine(parameters, problem.frozen)
     columns = {name: np.stack(rows) for name, rows in history.items()}
     return Fitted(model, columns, diverged, np.asarray(state.epoch))
+
+
+def _sample(
+    apply: Callable, fitted: Fitted, problem: Problem, told: _Told, keys: PRNGKeyArray | Keys
+) -> Fitted:
+    """Langevin steps after a fit that asks for them; its model then draws kept networks."""
+    objective, epochs = problem.objective, problem.training.epochs
+    if not (isinstance(objective, SGLD) and isinstance(fitted.model.network, BayesianMLP)):
+        return fitted
+    problem = replace(problem, frozen=None, length=problem.training.length_at(epochs - 1))
+    chain = _begin(apply, fitted.model, keys, problem)
+    visited = []
+    for block in range(objective.blocks):
+        numbers = jnp.full(fitted.diverged.shape, block)
+        chain, terms = _block(apply, chain, numbers, keys, problem)
+        visited.append(chain.weights)
+        told(epochs + block + 1, _columns(EpochLog(terms, None)))
+    axis = fitted.diverged.ndim
+    samples = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis), *visited[-objective.keep :])
+    return replace(fitted, model=sampled(fitted.model, SampledNetworks(samples)))
 
 
 def _advice(diverged: np.ndarray, epoch: np.ndarray) -> str:

@@ -2,6 +2,7 @@
 
 from hybridsde.model.bayesian import BayesianMLP as BayesianMLP
 from hybridsde.model.bayesian import MeanField as MeanField
+from hybridsde.model.bayesian import SampledNetworks as SampledNetworks
 from hybridsde.model.bayesian import gaussian_kl as gaussian_kl
 from hybridsde.model.diffusion import AbstractDiffusion as AbstractDiffusion
 from hybridsde.model.diffusion import DiagonalDiffusion as DiagonalDiffusion
@@ -24,3 +25,4 @@ from hybridsde.model.sde import physics_sde as physics_sde
 from hybridsde.model.start import AbstractStart as AbstractStart
 from hybridsde.model.start import FirstObservation as FirstObservation
 from hybridsde.model.start import UncertainStart as UncertainStart
+from hybridsde.model.weights import HeldWeights as HeldWeights

@@ -1,4 +1,4 @@
-"""Mean-field Gaussian distributions over the weights of a network."""
+"""Distributions over the weights of a network: Gaussian, sampled, or none."""
 
 import abc
 import math
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 from jax.flatten_util import ravel_pytree
 
 from hybridsde._parameters import Fixed
@@ -53,6 +54,10 @@ class AbstractBayesianNetwork(eqx.Module):
         """The network that redraws itself at every call."""
 
     @abc.abstractmethod
+    def mean(self) -> AbstractNetwork:
+        """The network at the mean of its weights."""
+
+    @abc.abstractmethod
     def kl_to_prior(self) -> Scalar:
         """KL(p_φ(θ) ‖ p_pri(θ)), the weight part of Lemma 1."""
 
@@ -68,6 +73,10 @@ class NothingLearned(AbstractBayesianNetwork):
         return ZeroNetwork(outputs=self.outputs)
 
     def local(self) -> ZeroNetwork:
+        """Zero."""
+        return ZeroNetwork(outputs=self.outputs)
+
+    def mean(self) -> ZeroNetwork:
         """Zero."""
         return ZeroNetwork(outputs=self.outputs)
 
@@ -117,6 +126,10 @@ class BayesianMLP(AbstractBayesianNetwork):
         variance = jax.tree.map(lambda log_sd: jnp.exp(2 * log_sd), self.posterior.log_sd)
         return LocalMLP.of(self.posterior.mean, variance)
 
+    def mean(self) -> MLP:
+        """θ = μ."""
+        return self.posterior.mean
+
     def kl_to_prior(self) -> Scalar:
         """KL(p_φ(θ) ‖ p_pri(θ)), summed over weights and biases."""
         parts = jax.tree.map(
@@ -127,6 +140,54 @@ class BayesianMLP(AbstractBayesianNetwork):
             self.prior.value.sd(),
         )
         return sum(jax.tree.leaves(parts), start=jnp.zeros(()))
+
+    def log_prior(self, weights: MLP) -> Scalar:
+        """Ln p_pri(θ) = Σ −½ ((θ − μ₀)/σ₀)² − ln σ₀ − ½ ln 2π at given weights."""
+        prior = self.prior.value
+        return sum(
+            jax.tree.leaves(jax.tree.map(_log_normal, weights, prior.mean, prior.sd())),
+            start=jnp.zeros(()),
+        )
+
+
+class SampledNetworks(AbstractBayesianNetwork):
+    """Networks that a sampler visited, each as likely as the others."""
+
+    samples: MLP
+    """Every array with a leading axis of samples."""
+
+    @classmethod
+    def point(cls, network: MLP) -> "SampledNetworks":
+        """All probability on one network."""
+        return cls(jax.tree.map(lambda leaf: leaf[None], network))
+
+    @property
+    def count(self) -> int:
+        """How many networks there are."""
+        return len(self.samples.layers[0].bias)
+
+    def sample(self, *, key: PRNGKeyArray) -> MLP:
+        """One of them."""
+        chosen = jr.randint(key, (), 0, self.count)
+        return jax.tree.map(lambda leaf: leaf[chosen], self.samples)
+
+    def local(self) -> AbstractNetwork:
+        """Refused: a sampled network is held along a path."""
+        raise ValueError("Sampled networks are held along a path: they cannot be redrawn by call.")
+
+    def mean(self) -> MLP:
+        """Averaged weights."""
+        return jax.tree.map(lambda leaf: leaf.mean(0), self.samples)
+
+    def kl_to_prior(self) -> Scalar:
+        """Infinite: a few points have no density with respect to a Gaussian."""
+        return jnp.full((), jnp.inf)
+
+
+def _log_normal(
+    x: Float[Array, "*shape"], mean: Float[Array, "*shape"], sd: Float[Array, "*shape"]
+) -> Scalar:
+    return jnp.sum(-0.5 * ((x - mean) / sd) ** 2 - jnp.log(sd) - 0.5 * math.log(2 * math.pi))
 
 
 def _normal_like(tree: PyTree, *, key: PRNGKeyArray) -> PyTree:

@@ -7,10 +7,8 @@ import jax.numpy as jnp
 
 from hybridsde._parameters import Fixed
 from hybridsde._types import Scalar
-from hybridsde.model.bayesian import BayesianMLP
 from hybridsde.model.drift import LearnedDrift
 from hybridsde.model.hybrid import HybridSDE
-from hybridsde.model.network import ZeroNetwork
 from hybridsde.model.sde import SDE, BayesianSDE
 from hybridsde.physics import AbstractPhysics
 
@@ -33,13 +31,7 @@ class FrozenDrift(AbstractPhysics):
         """The drift of a trained model."""
         if declared.positive:
             raise ValueError("A drift of logarithms cannot be frozen: leave `positive` out.")
-        network = model.network
-        mean = (
-            network.posterior.mean
-            if isinstance(network, BayesianMLP)
-            else ZeroNetwork(outputs=model.states)
-        )
-        learned = LearnedDrift(mean, model.scale.value, model.autonomous)
+        learned = LearnedDrift(model.network.mean(), model.scale.value, model.autonomous)
         sde = SDE(learned, model.known, model.diffusion)
         return cls(Fixed(sde), tuple(declared.states), tuple(declared.inputs), declared)
 

@@ -17,6 +17,8 @@ from hybridsde.model.observation import AbstractObservation
 from hybridsde.model.scaling import Scale
 from hybridsde.model.start import AbstractStart
 
+TINY = 1e-6
+"""Spreads below this are none."""
 SMALL = 0.1
 """Factor on the starting weights of the layer that gives the spread of h₀."""
 
@@ -51,17 +53,24 @@ class Latent:
 
 
 class Channels(eqx.Module):
-    """Location and spread of the observations; one where an observation never changes."""
+    """Location and spread of the observations, and the spread of their differences from row to row.
+
+    Spreads are one where an observation never changes.
+    """
 
     mean: Float[Array, " obs"]
     sd: Float[Array, " obs"]
+    step: Float[Array, " obs"]
 
     @classmethod
     def of(cls, batch: Batch) -> "Channels":
         """Measured on the training data."""
-        mean = jnp.nan_to_num(jnp.mean(batch.values, (0, 1), where=batch.observed))
-        sd = jnp.std(batch.values, (0, 1), where=batch.observed)
-        return cls(mean, jnp.where(sd > 1e-6, sd, 1.0))
+        values, observed = batch.values, batch.observed
+        mean = jnp.nan_to_num(jnp.mean(values, (0, 1), where=observed))
+        sd = jnp.std(values, (0, 1), where=observed)
+        both = observed[:, 1:] & observed[:, :-1]
+        step = jnp.sqrt(jnp.mean(jnp.diff(values, axis=1) ** 2, (0, 1), where=both))
+        return cls(mean, jnp.where(sd > TINY, sd, 1.0), jnp.where(step > TINY * sd, step, 1.0))
 
 
 class DecodedObservation(AbstractObservation):
@@ -83,7 +92,9 @@ class DecodedObservation(AbstractObservation):
 class EncodedStart(AbstractStart):
     """h₀ ~ N(μ, s²) with (μ, ln s) = encoder(y_0 … y_C−1), the amortised start of a latent path.
 
-    Missing values enter as the mean of their channel. Without spread h₀ = μ.
+    The encoder sees the first row and the differences from row to row, each standardised: two rows
+    are nearly the same, and what moves is in how they differ. Missing values enter as the mean of
+    their channel, missing differences as none. Without spread h₀ = μ.
     """
 
     encoder: MLP
@@ -101,10 +112,11 @@ class EncodedStart(AbstractStart):
     ) -> Float[Array, " state"]:
         """One draw of h₀, from standard normals."""
         del observation, scale
-        first = slice(0, self.context)
-        channels = self.channels.value
-        seen = (values[first] - channels.mean) / channels.sd
-        code = self.encoder(jnp.where(observed[first], seen, 0.0).reshape(-1), None)
+        channels, seen = self.channels.value, observed[: self.context]
+        rows = jnp.where(seen, values[: self.context] - channels.mean, 0.0)
+        steps = jnp.where(seen[1:] & seen[:-1], jnp.diff(rows, axis=0), 0.0)
+        features = jnp.concatenate([rows[:1] / channels.sd, steps / channels.step])
+        code = self.encoder(features.reshape(-1), None)
         size = len(epsilon)
         if not self.spread:
             return code

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import jax.random as jr
 import pandas as pd
 from safetensors.numpy import save
@@ -16,11 +18,14 @@ from safetensors.numpy import save
 from hybridsde._errors import InputError
 from hybridsde._files import make_folder, write_whole
 from hybridsde.fit.checkpoint import fill, named_arrays, read_arrays
-from hybridsde.model import BayesianSDE, HybridSDE
+from hybridsde.model import BayesianSDE, HybridSDE, SampledNetworks
+from hybridsde.objective import sampled
 from hybridsde.run.declaration import PHYSICS_FILE, blank_batch, declare, physics_source, rebuild
 from hybridsde.simulate import AbstractSolver, EulerMaruyama, Heun
 
 FORMAT = 1
+NETWORKS = "networks"
+"""How many networks a sampler kept, where one did."""
 RUN, WEIGHTS, HISTORY = "run.json", "weights.safetensors", "history.csv"
 CHECKPOINT, UNFINISHED = "checkpoint", "unfinished"
 NEEDED = ("model", "solver", "weights_sha256", "diverged", "seed", "versions")
@@ -51,6 +56,7 @@ def save_run(
     write_whole(folder / HISTORY, history.to_csv())
     content = {
         "format": FORMAT,
+        **_kept_networks(model),
         "model": declaration,
         "weights_sha256": hashlib.sha256(weights).hexdigest(),
         "versions": {name: version(name) for name in VERSIONS}
@@ -106,7 +112,7 @@ def load_run(
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{folder / RUN} is damaged ({error}). Fit again.") from None
     arrays, _ = read_arrays(path)
-    model = fill(_untrained(declared), arrays, path)
+    model = fill(_untrained(declared, facts.get(NETWORKS, 0)), arrays, path)
     try:
         history = pd.read_csv(folder / HISTORY, index_col="epoch")
     except (OSError, ValueError) as error:
@@ -114,10 +120,23 @@ def load_run(
     return declared, model, history, facts
 
 
-def _untrained(declared: HybridSDE) -> BayesianSDE:
+def _kept_networks(model: BayesianSDE) -> dict[str, int]:
+    network = model.network
+    return {NETWORKS: network.count} if isinstance(network, SampledNetworks) else {}
+
+
+def _untrained(declared: HybridSDE, networks: int) -> BayesianSDE:
     """A model of the right structure; its numbers are of no account."""
     batch = blank_batch(declared)
-    return eqx.filter_eval_shape(lambda key: declared.init(batch, key=key), jr.key(0))
+
+    def build(key) -> BayesianSDE:
+        model = declared.init(batch, key=key)
+        if not networks:
+            return model
+        samples = jax.tree.map(lambda leaf: jnp.stack([leaf] * networks), model.network.mean())
+        return sampled(model, SampledNetworks(samples))
+
+    return eqx.filter_eval_shape(build, jr.key(0))
 
 
 SOLVERS = {solver.__name__: solver for solver in (EulerMaruyama, Heun)}

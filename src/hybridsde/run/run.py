@@ -26,6 +26,7 @@ from hybridsde.run.certify import certify
 from hybridsde.run.conformal import conformal
 from hybridsde.run.declaration import declare, physics_source
 from hybridsde.run.folder import (
+    NETWORKS,
     RUN,
     fingerprint,
     load_run,
@@ -35,7 +36,9 @@ from hybridsde.run.folder import (
 )
 from hybridsde.simulate import AbstractSolver, EulerMaruyama
 
-OWN = frozenset({"model", "solver", "diverged", "seed", "format", "versions", "weights_sha256"})
+OWN = frozenset(
+    {"model", NETWORKS, "solver", "diverged", "seed", "format", "versions", "weights_sha256"}
+)
 """What a run folder says of the run itself."""
 FORECASTS = 1
 """Folded into the seed of a run to give the key of its forecasts."""

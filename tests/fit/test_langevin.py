@@ -1,0 +1,123 @@
+"""Langevin sampling against a posterior that is known in closed form."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+import hybridsde as hs
+from hybridsde.fit.langevin import steepest
+from hybridsde.model import SampledNetworks
+from hybridsde.objective import SGLD
+
+NOISE, SERIES = 0.5, 40
+
+
+def regression():
+    """One step y₁ = y₀ + (w y₀ + b) + ε: the weights (w, b) are those of a linear regression."""
+    rng = np.random.default_rng(0)
+    first = rng.normal(size=SERIES)
+    last = first - 0.7 * first + 0.4 + NOISE * rng.normal(size=SERIES)
+    values = np.stack([first, last], 1)[..., None]
+    data = hs.Trajectories.from_arrays([np.array([0.0, 1.0])] * SERIES, list(values), states=("x",))
+    design = np.stack([first, np.ones(SERIES)], 1)
+    precision = design.T @ design / NOISE**2 + np.eye(2)
+    mean = np.linalg.solve(precision, design.T @ (last - first) / NOISE**2)
+    return data, mean, np.linalg.inv(precision)
+
+
+MODEL = hs.HybridSDE(
+    states=("x",), hidden=(), diffusion=1e-4, noise=NOISE, standardise=False, weights="local"
+)
+TRAINING = hs.Training(epochs=60, batch_size=SERIES, learning_rate=0.05)
+
+
+def weights_of(run):
+    layer = run.model.network.samples.layers[0]
+    return np.stack([np.asarray(layer.weight)[:, 0, 0], np.asarray(layer.bias)[:, 0]], 1)
+
+
+def test_samples_follow_the_posterior_of_a_linear_regression():
+    data, mean, covariance = regression()
+    objective = SGLD(samples=1, steps=40_000, step_size=1.0, keep=1000)
+    run = hs.fit(MODEL, data, objective=objective, training=TRAINING)
+    found = weights_of(run)
+    sd = np.sqrt(np.diag(covariance))
+    # Steps of at least 0.08/λ, 20 apart: neighbours correlate by e^(−0.8) at most along the steep
+    # direction, so that 1000 samples are worth 300 or more, here with a condition number below 2.
+    assert np.linalg.cond(covariance) < 2
+    assert np.abs((found.mean(0) - mean) / sd).max() < 4 / np.sqrt(300)
+    assert found.std(0) == pytest.approx(sd, rel=4 / np.sqrt(2 * 300))
+
+
+def test_training_finds_the_most_probable_weights():
+    data, mean, _ = regression()
+    found = hs.fit(
+        MODEL,
+        data,
+        objective=SGLD(samples=1, steps=2, step_size=1e-9, keep=1),
+        training=replace(TRAINING, epochs=400),
+    )
+    assert weights_of(found)[0] == pytest.approx(mean, abs=2e-3)
+
+
+def test_the_steepest_curvature_of_a_quadratic():
+    matrix = jnp.diag(jnp.array([1.0, 30.0, 4.0]))
+    found = steepest(lambda x: -matrix @ x, jnp.array([1.0, 2.0, 3.0]), key=jr.key(0))
+    assert found == pytest.approx(30, rel=1e-3)
+
+
+def test_many_fits_equal_single_ones_and_the_seed_decides(swing):
+    data = swing
+    model = replace(MODEL, hidden=(4,))
+    objective, training = SGLD(samples=1, steps=20, keep=3), hs.Training(epochs=2)
+    batch = model.batch(data)
+    keys = jr.split(jr.key(0), 2)
+    models = jax.vmap(lambda key: model.init(batch, key=key))(keys)
+    both = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), batch)
+    many = hs.train_many(models, both, objective, training=training, keys=keys)
+    one = hs.train(model.init(batch, key=keys[1]), batch, objective, training=training, key=keys[1])
+    assert isinstance(many.model.network, SampledNetworks)
+    for stacked, single in zip(
+        jax.tree.leaves(many.model.network), jax.tree.leaves(one.model.network), strict=True
+    ):
+        assert stacked.shape == (2, *single.shape)
+        assert np.allclose(stacked[1], single, rtol=1e-3, atol=1e-4)
+
+
+@pytest.fixture
+def swing():
+    times = np.linspace(0, 1, 8)
+    values = [np.sin(3 * times + phase)[:, None] for phase in range(4)]
+    return hs.Trajectories.from_arrays([times] * 4, values, states=("x",))
+
+
+def test_a_run_is_saved_forecasts_and_draws_what_was_kept(swing, tmp_path):
+    model = replace(MODEL, hidden=(4,))
+    objective, training = SGLD(samples=1, steps=20, keep=3), hs.Training(epochs=2)
+    told = []
+    run = hs.fit(model, swing, objective=objective, training=training, callbacks=[told.append])
+    assert [step.epoch for step in told] == list(range(1, 2 + 6 + 1))
+    assert {step.epochs for step in told} == {8}
+    run.save(tmp_path / "run")
+    again = hs.Run.load(tmp_path / "run")
+    assert run.score(swing).equals(again.score(swing))
+    ends = run.forecast(swing.start(), [1.0], draws=60, paths_per_weight=1).states.values[:, 0]
+    assert len(np.unique(np.round(ends, 2))) >= 2
+    assert hs.frozen_drift(run) is not None
+
+
+def test_no_network_leaves_nothing_to_sample(swing):
+    physics = hs.equations("dx = -x")
+    model = hs.HybridSDE(states=("x",), physics=physics, hidden=None)
+    run = hs.fit(model, swing, objective=SGLD(steps=20, keep=3), training=hs.Training(epochs=1))
+    assert np.isfinite(run.score(swing)["mse"]["overall"])
+
+
+@pytest.mark.parametrize("wrong", [{"keep": 0}, {"steps": 5, "keep": 4}, {"step_size": -1.0}])
+def test_settings_are_checked(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        SGLD(**wrong)
