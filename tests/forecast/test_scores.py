@@ -80,4 +80,6 @@ def test_score_leaves_out_what_is_missing(getkey):
     np.testing.assert_allclose(table["mse"][1], errors[..., 1][seen[..., 1]].mean(), rtol=1e-5)
     np.testing.assert_allclose(table["mse"][2], errors[seen].mean(), rtol=1e-5)
     np.testing.assert_allclose(table["rmse"], np.sqrt(table["mse"]), rtol=1e-6)
-    assert set(table) == set(SCORES)
+    assert set(table) == {*SCORES, "mse_sample"}
+    spread = np.asarray(means).var(0)
+    np.testing.assert_allclose(table["mse_sample"][2], (errors + spread)[seen].mean(), rtol=1e-4)

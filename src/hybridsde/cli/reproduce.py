@@ -18,6 +18,8 @@ Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")
 PresetName = Annotated[
     str, typer.Option("--preset", help="paper, recommended, or both: settings to train with.")
 ]
+SHOWN = 0
+"""The test sequence of the walking figures."""
 Quick = Annotated[bool, typer.Option("--quick", help="Two repetitions: a trial in minutes.")]
 
 
@@ -138,6 +140,7 @@ def reproduce_lotka_volterra(
 @reproduce.command("mocap")
 def reproduce_mocap(
     out: Out = Path("runs/mocap"),
+    preset: PresetName = "both",
     centred: Annotated[
         bool,
         typer.Option(
@@ -151,25 +154,40 @@ def reproduce_mocap(
     """Table 2: walking, three frames given and 297 forecast, with a latent SDE.
 
     Needs the motion-capture files; without them it says which, and where they come from. Writes
-    results.json, results.csv and results.md to OUT. Rows that are already there with the same
-    settings are not computed again.
+    results.json, results.csv and results.md, forecasts of joint angles (PNG and SVG) and a stick
+    figure that walks (GIF) to OUT. Rows that are already there with the same settings are not
+    computed again.
     """
+    from hybridsde.datasets.mocap import posture, walking
     from hybridsde.experiments import mocap
-    from hybridsde.report.reproduction import results_tables
+    from hybridsde.experiments.pictures import walking_picture
+    from hybridsde.report.paper_figures import save
+    from hybridsde.report.reproduction import effects_rich, results_tables
     from hybridsde.report.terminal import fit_progress
+    from hybridsde.report.walking import angles, save_stick_figure
 
     _check_out(out)
     console = Console()
+    presets = _presets(preset, mocap.PRESETS)
+    data, pose = walking(centred=centred), posture(centred=centred)
     with fit_progress(console) as watch:
         results = mocap.reproduce(
             out,
+            presets=presets,
             centred=centred,
             repetitions=2 if quick else repetitions,
             seed=seed,
+            data=data,
             watch=watch,
         )
+        chosen = mocap.PRESETS[presets[-1]]
+        picture = walking_picture(chosen, data, SHOWN, seed=seed, watch=watch)
+    title = f"Walking, 3 frames given ({presets[-1]} settings, test sequence {SHOWN})"
+    save(angles(picture, title), out, "angles")
+    save_stick_figure(picture, pose, out / "walking.gif", "Walking after 3 frames, half speed")
     console.print(*results_tables(results, "CMU walking, Table 2"))
-    console.print(f"Wrote results.json, results.csv and results.md to {out}.")
+    console.print(effects_rich(mocap.changes(results.rows)))
+    console.print(f"Wrote results.json, results.csv, results.md and the figures to {out}.")
 
 
 @reproduce.command("cost")

@@ -6,22 +6,26 @@ the environment variable HYBRIDSDE_DATA names, or in `folder`.
 - `walking`: MOCAP-2 of the paper, subject 35 walking. 16 training, 3 validation and 4 test
   sequences of 300 frames. Every published sequence is centred on its own mean over all 300 frames,
   so numbers on it know the future mean; `centred=False` gives the sequences without that leak.
+- `mirrored`: sequences together with their mirror images, as a walker seen in a mirror is one.
+- `posture`: the mean pose that was taken away, to draw a walker with.
 - `subjects`: a substitute for MOCAP-1, 43 walkers in the same channels. Subject 35 is left out by
   default, so that it can be a prior for the others.
 """
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from hybridsde._errors import InputError
 from hybridsde.data import Trajectories
-from hybridsde.datasets.amc import CHANNELS, FPS
+from hybridsde.datasets.amc import BONES, CHANNELS, FPS, read_amc
 
 VARIABLE = "HYBRIDSDE_DATA"
+FRAMES = 300
+"""Of every sequence of subject 35."""
 DATABASE = "the CMU Graphics Lab Motion Capture Database, mocap.cs.cmu.edu"
 
 
@@ -75,6 +79,10 @@ SUBJECTS = Source(
     f"walking trials of 43 subjects, read by `read_amc` or from the BVH release of {DATABASE}",
 )
 
+TRIAL = Source(
+    "35_01.amc", "0743f4ea48e7e199cd56b2810b5ce81f8ede08d32ff79aa4e363c44cc4fe33aa", DATABASE
+)
+
 
 @dataclass(frozen=True)
 class Walking:
@@ -97,6 +105,37 @@ def walking(*, centred: bool = True, folder: str | Path | None = None) -> Walkin
             parts = [archive[name] for name in ("train", "validation", "test")]
     names = ("train", "validation", "test")
     return Walking(*(_recordings(part, name) for part, name in zip(parts, names, strict=True)))
+
+
+def posture(*, centred: bool = True, folder: str | Path | None = None) -> np.ndarray:
+    """What to add to `walking` data for angles of a body, from the raw trial of sequence 0.
+
+    Centred sequences have lost their own means, so that of sequence 0 stands for all of them.
+    """
+    raw = read_amc(TRIAL.find(folder)).values[0, :FRAMES].mean(0)
+    return raw if centred else raw - walking(centred=False, folder=folder).train.values[0].mean(0)
+
+
+def mirrored(data: Trajectories) -> Trajectories:
+    """Every sequence and its mirror image: left and right swapped, sideways turns reversed."""
+    images = replace(
+        data,
+        values=data.values[..., MIRROR] * SIGNS,
+        observed=data.observed[..., MIRROR],
+        ids=tuple(f"{name}, mirrored" for name in data.ids),
+    )
+    return data.join(images)
+
+
+def _other_side(channel: str) -> str:
+    """The channel that takes this one's place in a mirror."""
+    bone = channel.split("_")[0]
+    other = {"l": "r", "r": "l"}.get(bone[0], "") + bone[1:]
+    return channel.replace(bone, other, 1) if other in BONES else channel
+
+
+MIRROR = [CHANNELS.index(_other_side(name)) for name in CHANNELS]
+SIGNS = np.array([-1.0 if name.endswith(("_vx", "_ry", "_rz")) else 1.0 for name in CHANNELS])
 
 
 def subjects(

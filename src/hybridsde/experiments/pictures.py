@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 import jax.random as jr
 
 from hybridsde.data import Trajectories
-from hybridsde.experiments import lorenz, lotka_volterra
+from hybridsde.datasets.mocap import Walking
+from hybridsde.experiments import lorenz, lotka_volterra, mocap
 from hybridsde.experiments.preset import Preset
 from hybridsde.fit import Callback
 from hybridsde.forecast import Forecast
@@ -54,6 +55,26 @@ def lotka_volterra_picture(preset: Preset, *, seed: int, watch: Watch) -> Pictur
     truth = recording.windows(201, stride=100).take([1])
     train, _ = lotka_volterra.PROTOCOL.cut(recording)
     return Picture(recording, truth, _forecasts(models, preset, train, truth, 10, seed, watch))
+
+
+def walking_picture(
+    preset: mocap.Preset, data: Walking, sequence: int, *, seed: int, watch: Watch
+) -> Picture:
+    """E-PAC-Bayes on walking: 200 paths of one test sequence after its first frames."""
+    train = preset.sequences(data.train)
+    run = fit(
+        preset.model,
+        train,
+        objective=mocap.OBJECTIVES["e-pac-bayes"],
+        training=preset.training(len(train), train.times.shape[1]),
+        validation=data.validation if preset.choose_epoch else None,
+        callbacks=watch("figure"),
+        seed=seed,
+    )
+    truth, context = data.test.take([sequence]), preset.model.context
+    start, ahead = truth.start(context), truth.times[0, context:]
+    forecast = run.forecast(start, ahead, draws=200, paths_per_weight=1)
+    return Picture(data.train, truth, {"E-PAC-Bayes": forecast})
 
 
 def _forecasts(

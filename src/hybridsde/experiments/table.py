@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student_t
 
 from hybridsde._errors import InputError
 from hybridsde._files import write_whole
@@ -49,10 +50,20 @@ class Row:
     mse_se: float = math.nan
     mse_sd: float = math.nan
     mse_median: float = math.nan
+    mse_low: float = math.nan
+    mse_high: float = math.nan
+    """Ends of the 95 % interval of the mean, by Student's t."""
+    mse_sample_mean: float = math.nan
+    """Of the MSE of single paths."""
+    mse_all_mean: float = math.nan
+    """With the rows that are given, where several are."""
     nll_mean: float = math.nan
     crps_mean: float = math.nan
     coverage90_mean: float = math.nan
+    mse_each: tuple[float, ...] = ()
+    """Of every repetition."""
     published_mse: float | None = None
+    published_sd: float | None = None
     diverged: int = 0
     """Repetitions stopped early because they diverged; they are scored like the others."""
     seconds: float = math.nan
@@ -65,16 +76,23 @@ class Row:
 
 def summarise(
     scores: Mapping[str, Float[Array, "seed column"]],
-) -> dict[str, float]:
-    """Mean, standard error, standard deviation and median over repetitions, all states pooled."""
+) -> dict[str, Any]:
+    """Mean, spread, median and interval over repetitions, all states pooled."""
     overall = {name: np.asarray(column, float)[:, -1] for name, column in scores.items()}
     mse = overall["mse"]
+    mean = float(mse.mean())
     sd = float(mse.std(ddof=1)) if len(mse) > 1 else math.nan
+    se = sd / math.sqrt(len(mse))
+    reach = se * float(student_t.ppf(0.975, max(1, len(mse) - 1)))
     return {
-        "mse_mean": float(mse.mean()),
-        "mse_se": sd / math.sqrt(len(mse)),
+        "mse_mean": mean,
+        "mse_se": se,
         "mse_sd": sd,
         "mse_median": float(np.median(mse)),
+        "mse_low": mean - reach,
+        "mse_high": mean + reach,
+        "mse_sample_mean": float(overall["mse_sample"].mean()),
+        "mse_each": tuple(float(one) for one in mse),
         "nll_mean": float(overall["nll"].mean()),
         "crps_mean": float(overall["crps"].mean()),
         "coverage90_mean": float(overall["coverage90"].mean()),
@@ -129,7 +147,7 @@ class Results:
 
 
 def saved_rows(folder: Path) -> list[Row]:
-    """Finished rows in a folder; rows of another format are left out.
+    """Finished rows in a folder; rows with columns that are not known are left out.
 
     An `InputError` where its `results.json` cannot be read.
     """
@@ -139,7 +157,7 @@ def saved_rows(folder: Path) -> list[Row]:
     names = {field.name for field in fields(Row)}
     try:
         rows = json.loads(path.read_text())["rows"]
-        return [Row(**_with_nan(row)) for row in rows if set(row) == names]
+        return [Row(**_with_nan(row)) for row in rows if set(row) <= names]
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path} is not a table of results ({error}). Move it away or choose another folder."
@@ -174,6 +192,10 @@ def _plain(row: dict) -> dict:
 def _with_nan(row: dict[str, Any]) -> dict[str, Any]:
     """What `_plain` took away; only the published number may be absent."""
     return {
-        name: math.nan if value is None and name != "published_mse" else value
+        name: math.nan
+        if value is None and not name.startswith("published")
+        else tuple(value)
+        if isinstance(value, list)
+        else value
         for name, value in row.items()
     }

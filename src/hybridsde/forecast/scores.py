@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from hybridsde._types import Array, Bool, Float
 
 SCORES = ("mse", "rmse", "nll", "nll_gaussian", "crps", "coverage90", "width90")
-"""Names of the scores, in the order in which they are shown."""
+"""Names of the scores that are shown, in their order."""
 
 LEVEL = 0.9
 """Nominal coverage of the reported interval."""
@@ -71,12 +71,14 @@ def score(
     """Every score: one number per observation, then one over all of them.
 
     `means` are sampled states as seen through the observation map, `draws` the same with
-    observation noise; `densities` are scores that were computed value by value already.
+    observation noise; `densities` are scores that were computed value by value already. `mse` is
+    of the mean of the sampled paths, `mse_sample` the mean of their own, which is never smaller.
     """
     low, high = interval(draws)
     pointwise = {
         **densities,
         "mse": (means.mean(0) - values) ** 2,
+        "mse_sample": ((means - values) ** 2).mean(0),
         "crps": crps(draws, values),
         "coverage90": ((low <= values) & (values <= high)).astype(values.dtype),
         "width90": high - low,

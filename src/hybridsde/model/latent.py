@@ -17,8 +17,6 @@ from hybridsde.model.observation import AbstractObservation
 from hybridsde.model.scaling import Scale
 from hybridsde.model.start import AbstractStart
 
-TINY = 1e-6
-"""Spreads below this are none."""
 SMALL = 0.1
 """Factor on the starting weights of the layer that gives the spread of h₀."""
 
@@ -31,6 +29,9 @@ class Latent:
     - `encoder`, `decoder`: widths of the hidden layers.
     - `spread`: the starting standard deviation of h₀, which is then learned as a function of the
       first rows; 0 for a start without spread.
+    - `jitter`: noise on the first rows before they are encoded, as a share of each observation's
+      spread. The encoder learns not to rely on small differences, and doubt about the first rows
+      becomes doubt about h₀.
     """
 
     context: int = 3
@@ -38,6 +39,7 @@ class Latent:
     decoder: Sequence[int] = (30, 30)
     activation: str = "softplus"
     spread: float = 0.0
+    jitter: float = 0.0
 
     def __post_init__(self):
         check_whole(self.context, "context")
@@ -48,29 +50,23 @@ class Latent:
             raise ValueError(
                 f"`activation` must be one of {', '.join(ACTIVATIONS)}, but is {self.activation!r}."
             )
-        if self.spread:
-            check_positive(self.spread, "spread")
+        for name in ("spread", "jitter"):
+            if getattr(self, name):
+                check_positive(getattr(self, name), name)
 
 
 class Channels(eqx.Module):
-    """Location and spread of the observations, and the spread of their differences from row to row.
-
-    Spreads are one where an observation never changes.
-    """
+    """Location and spread of the observations; one where an observation never changes."""
 
     mean: Float[Array, " obs"]
     sd: Float[Array, " obs"]
-    step: Float[Array, " obs"]
 
     @classmethod
     def of(cls, batch: Batch) -> "Channels":
         """Measured on the training data."""
-        values, observed = batch.values, batch.observed
-        mean = jnp.nan_to_num(jnp.mean(values, (0, 1), where=observed))
-        sd = jnp.std(values, (0, 1), where=observed)
-        both = observed[:, 1:] & observed[:, :-1]
-        step = jnp.sqrt(jnp.mean(jnp.diff(values, axis=1) ** 2, (0, 1), where=both))
-        return cls(mean, jnp.where(sd > TINY, sd, 1.0), jnp.where(step > TINY * sd, step, 1.0))
+        mean = jnp.nan_to_num(jnp.mean(batch.values, (0, 1), where=batch.observed))
+        sd = jnp.std(batch.values, (0, 1), where=batch.observed)
+        return cls(mean, jnp.where(sd > 1e-6, sd, 1.0))
 
 
 class DecodedObservation(AbstractObservation):
@@ -92,15 +88,20 @@ class DecodedObservation(AbstractObservation):
 class EncodedStart(AbstractStart):
     """h₀ ~ N(μ, s²) with (μ, ln s) = encoder(y_0 … y_C−1), the amortised start of a latent path.
 
-    The encoder sees the first row and the differences from row to row, each standardised: two rows
-    are nearly the same, and what moves is in how they differ. Missing values enter as the mean of
-    their channel, missing differences as none. Without spread h₀ = μ.
+    Missing values enter as the mean of their channel, the others with jitter. Without spread
+    h₀ = μ.
     """
 
     encoder: MLP
     channels: Fixed
     context: int = eqx.field(static=True)
     spread: float = eqx.field(static=True)
+    jitter: float = eqx.field(static=True, default=0.0)
+
+    def normals(self, states: int) -> int:
+        """One for every state, and one for every value that is seen with jitter."""
+        seen = self.context * len(self.channels.value.mean)
+        return states + (seen if self.jitter else 0)
 
     def __call__(
         self,
@@ -108,15 +109,17 @@ class EncodedStart(AbstractStart):
         observed: Bool[Array, "time obs"],
         observation: AbstractObservation,
         scale: Scale,
-        epsilon: Float[Array, " state"],
+        epsilon: Float[Array, " normal"],
     ) -> Float[Array, " state"]:
         """One draw of h₀, from standard normals."""
         del observation, scale
-        channels, seen = self.channels.value, observed[: self.context]
-        rows = jnp.where(seen, values[: self.context] - channels.mean, 0.0)
-        steps = jnp.where(seen[1:] & seen[:-1], jnp.diff(rows, axis=0), 0.0)
-        features = jnp.concatenate([rows[:1] / channels.sd, steps / channels.step])
-        code = self.encoder(features.reshape(-1), None)
+        first = slice(0, self.context)
+        channels = self.channels.value
+        seen = (values[first] - channels.mean) / channels.sd
+        if self.jitter:
+            own = len(epsilon) - seen.size
+            seen, epsilon = seen + self.jitter * epsilon[own:].reshape(seen.shape), epsilon[:own]
+        code = self.encoder(jnp.where(observed[first], seen, 0.0).reshape(-1), None)
         size = len(epsilon)
         if not self.spread:
             return code
@@ -146,5 +149,7 @@ def encoder_and_decoder(
         encoder = eqx.tree_at(lambda m: m.layers[-1].weight, encoder, small)
     decoder = MLP.init((states, *latent.decoder, observations), activation, key=decoder_key)
     channels = Fixed(Channels.of(batch))
-    start = EncodedStart(encoder, channels, latent.context, float(latent.spread))
+    start = EncodedStart(
+        encoder, channels, latent.context, float(latent.spread), float(latent.jitter)
+    )
     return start, DecodedObservation(decoder=decoder, channels=channels, sd=sd, names=names)

@@ -75,6 +75,11 @@ class BayesianSDE(eqx.Module):
         """How many states there are."""
         return len(self.known.states)
 
+    @property
+    def start_normals(self) -> int:
+        """How many standard normals a draw of h₀ takes."""
+        return self.start.normals(self.states)
+
     def draw(self, *, key: PRNGKeyArray) -> SDE:
         """θ ~ p_φ(θ), and the SDE that it drives."""
         network = self.weights.draw(self.network, key=key)
@@ -85,7 +90,7 @@ class BayesianSDE(eqx.Module):
         self,
         values: Float[Array, "time obs"],
         observed: Bool[Array, "time obs"],
-        epsilon: Float[Array, " state"],
+        epsilon: Float[Array, " normal"],
     ) -> Float[Array, " state"]:
         """h₀ ~ p(h₀) for one series, from its first observations and standard normals."""
         return self.start(values, observed, self.observation, self.scale.value, epsilon)
@@ -93,6 +98,6 @@ class BayesianSDE(eqx.Module):
 
 def check_starts(model: BayesianSDE, batch: Batch, ids: tuple[str, ...]) -> None:
     """A `ValueError` where G is singular at the start of a series."""
-    zero = jnp.zeros(model.states)
+    zero = jnp.zeros(model.start_normals)
     starts = jax.vmap(lambda y, seen: model.initial_state(y, seen, zero))
     check_invertible(model.diffusion, batch.times[:, 0], starts(batch.values, batch.observed), ids)

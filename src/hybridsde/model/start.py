@@ -15,13 +15,17 @@ class AbstractStart(eqx.Module):
     """A distribution of h₀ given the first observations of a series."""
 
     @abc.abstractmethod
+    def normals(self, states: int) -> int:
+        """How many standard normals one draw takes."""
+
+    @abc.abstractmethod
     def __call__(
         self,
         values: Float[Array, "time obs"],
         observed: Bool[Array, "time obs"],
         observation: AbstractObservation,
         scale: Scale,
-        epsilon: Float[Array, " state"],
+        epsilon: Float[Array, " normal"],
     ) -> Float[Array, " state"]:
         """One draw of h₀, from standard normals."""
 
@@ -37,6 +41,10 @@ class FirstObservation(AbstractStart):
     default: AbstractParameter
     """In standardised units."""
     spread: AbstractParameter
+
+    def normals(self, states: int) -> int:
+        """One for every state."""
+        return states
 
     def __call__(
         self,
@@ -64,6 +72,10 @@ class UncertainStart(AbstractStart):
 
     default: AbstractParameter
     spread: AbstractParameter
+
+    def normals(self, states: int) -> int:
+        """One for every state."""
+        return states
 
     def __call__(
         self,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from hybridsde.experiments import cost
+from hybridsde.experiments.factorial import Effect
 from hybridsde.experiments.table import Results, Row
 
 
@@ -38,6 +39,19 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _floors(results: Results) -> list[tuple[str, float]]:
     return [(name, value) for name, value in results.extra.items() if name.endswith("_mse")]
+
+
+def effects_rich(found: list[Effect]) -> Table:
+    """Paired changes of a 2×2 design."""
+    table = Table(title="Change of the MSE, repetition by repetition (below zero is better)")
+    for name in ("preset", "change", "given"):
+        table.add_column(name)
+    for name in ("mean", "95 % interval", "p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for e in found:
+        interval = f"{e.low:+.2f} to {e.high:+.2f}"
+        table.add_row(e.preset, e.change, e.given, f"{e.mean:+.2f}", interval, f"{e.p:.2g}")
+    return table
 
 
 def cost_tables(rows: list[Row]) -> Iterator[Table]:

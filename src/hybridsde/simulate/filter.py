@@ -91,10 +91,10 @@ def _filter(
 def first_belief(model: BayesianSDE, series: Batch) -> Belief:
     """p(h₀) of one series; exact where a start is affine in its normals."""
 
-    def start(epsilon: Float[Array, " state"]) -> Float[Array, " state"]:
+    def start(epsilon: Float[Array, " normal"]) -> Float[Array, " state"]:
         return model.initial_state(series.values, series.observed, epsilon)
 
-    zero = jnp.zeros(model.states, series.values.dtype)
+    zero = jnp.zeros(model.start_normals, series.values.dtype)
     factor = jax.jacfwd(start)(zero)
     return Belief(start(zero), factor @ factor.T)
 

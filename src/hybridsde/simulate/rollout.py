@@ -17,6 +17,9 @@ from hybridsde.simulate import gathered
 from hybridsde.simulate.grid import Grid
 from hybridsde.simulate.solver import AbstractSolver
 
+START = 1
+"""Folded into the key of the paths where a start takes other normals than a step."""
+
 
 class Paths(eqx.Module):
     """States at the observation times, the start included, and the path KL of each path."""
@@ -106,8 +109,12 @@ def simulate(
             noise = jax.tree.map(lambda leaf: jnp.repeat(leaf, paths, 1), noise)
             normal = path_normals(path_key, numbers, 1 + steps, model.states, grid.dt.dtype)
             dw = jnp.sqrt(grid.dt)[:, None, :, None] * normal[1:]
+            first = normal[0]
+            if model.start_normals != model.states:
+                key = jr.fold_in(path_key, START)
+                first = path_normals(key, numbers, 1, model.start_normals, grid.dt.dtype)[0]
             over_series = jax.vmap(model.initial_state)
-            h0 = jax.vmap(over_series, (None, None, 0))(batch.values, batch.observed, normal[0])
+            h0 = jax.vmap(over_series, (None, None, 0))(batch.values, batch.observed, first)
             return rollout(sde, solver, grid, h0, dw, noise)
 
         if not model.weights.held:
