@@ -96,3 +96,24 @@ def test_other_walkers_without_subject_35():
 def test_the_last_difference_is_repeated():
     walk = np.arange(4.0)[:, None] ** 2 * np.ones(6)
     np.testing.assert_allclose(as_channels(walk)[:, 0], [1, 3, 5, 5])
+
+
+@with_data
+def test_a_walker_half_a_stride_later_looks_like_the_mirror_image():
+    walking = mocap.walking().train
+    images = mocap.mirrored(walking).values[len(walking) :]
+    half = round(0.5 * 120 / 0.89)  # strides a second in these sequences
+    later, image = walking.values[:, half:], images[:, :-half]
+    moves = walking.values.std((0, 1)) > 3
+    for channel in np.flatnonzero(moves):
+        found = np.corrcoef(later[..., channel].ravel(), image[..., channel].ravel())[0, 1]
+        assert found > 0.1, CHANNELS[channel]
+
+
+@with_data
+def test_the_posture_of_the_first_sequence():
+    raw = read_amc(Path(str(DATA)) / "mocap/35_01.amc").values[0, :300]
+    np.testing.assert_allclose(mocap.walking().train.values[0] + mocap.posture(), raw, atol=2e-3)
+    np.testing.assert_allclose(
+        mocap.walking(centred=False).train.values[0] + mocap.posture(centred=False), raw, atol=0.02
+    )

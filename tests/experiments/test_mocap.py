@@ -1,11 +1,15 @@
 """The walking table on generated data: every row trains, scores and is remembered."""
 
+import json
+import os
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import hybridsde as hs
+from hybridsde.cli import app
 from hybridsde.datasets.mocap import Walking
 from hybridsde.experiments import mocap
 
@@ -23,6 +27,11 @@ def steps(series, rows=24, seed=0):
     return hs.Trajectories.from_arrays([times] * series, values, states=names, ids=ids)
 
 
+def short(preset, **changes):
+    """A preset that trains for a moment."""
+    return replace(preset, iterations=((6, 8),), batch_size=4, **changes)
+
+
 @pytest.fixture
 def small(monkeypatch):
     model = replace(
@@ -32,8 +41,8 @@ def small(monkeypatch):
         latent=hs.Latent(3, (8,), (8,)),
         hidden=(8,),
     )
-    preset = replace(mocap.PAPER, model=model, iterations=((6, 8),), batch_size=4)
-    monkeypatch.setitem(mocap.PRESETS, "paper", preset)
+    monkeypatch.setitem(mocap.PRESETS, "paper", short(mocap.PAPER, model=model))
+    monkeypatch.setitem(mocap.OBJECTIVES, "d-bnn (sgld)", hs.SGLD(samples=1, steps=8, keep=2))
 
 
 def test_every_row_is_there_and_kept(small, tmp_path):
@@ -47,12 +56,34 @@ def test_every_row_is_there_and_kept(small, tmp_path):
 
     results = mocap.reproduce(tmp_path, watch=watch, **given)
     assert [(row.known, row.method) for row in results.rows] == list(mocap.PUBLISHED)
-    assert all(np.isfinite(row.mse_mean) for row in results.rows)
+    for row in results.rows:
+        assert np.isfinite([row.mse_mean, row.mse_all_mean, row.nll_mean]).all()
+        assert row.mse_sample_mean >= row.mse_mean == pytest.approx(np.mean(row.mse_each))
+        assert row.mse_low < row.mse_mean < row.mse_high
     assert named.count("the walkers") == 1
-    assert (tmp_path / "results.md").exists()
+    text = (tmp_path / "results.md").read_text()
+    assert "| 42 walkers instead of none | e-pac-bayes |" in text
+    assert "13.89 ± 2.56" in text
     count = len(named)
     mocap.reproduce(tmp_path, watch=watch, **given)
     assert len(named) == count
+
+
+@pytest.mark.skipif("HYBRIDSDE_DATA" not in os.environ, reason="HYBRIDSDE_DATA is not set")
+def test_the_command_on_the_real_recordings(tmp_path, monkeypatch):
+    rows = (("none", "d-bnn (vi)"), ("42 walkers", "e-pac-bayes"))
+    monkeypatch.setitem(mocap.PRESETS, "recommended", short(mocap.RECOMMENDED, rows=rows))
+    out = tmp_path / "walk"
+    command = ["reproduce", "mocap", "--preset", "recommended", "--quick", "--out", str(out)]
+    found = CliRunner().invoke(app, command)
+    assert found.exit_code == 0, found.output
+    written = {path.name for path in out.iterdir()}
+    tables = {"results.json", "results.csv", "results.md"}
+    assert written == {*tables, "angles.png", "angles.svg", "walking.gif"}
+    results = json.loads((out / "results.json").read_text())
+    assert results["predict_zero_mse"] == pytest.approx(33.67, abs=0.01)
+    assert results["pca_3_floor_mse"] == pytest.approx(4.41, abs=0.02)
+    assert [row["published_mse"] for row in results["rows"]] == [9.05, 7.84]
 
 
 def test_iterations_become_epochs():

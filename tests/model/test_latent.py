@@ -57,6 +57,22 @@ def test_a_spread_start_has_the_declared_spread(getkey):
     np.testing.assert_allclose(draws.std(0), 0.3, rtol=0.5)
 
 
+def test_jitter_moves_what_the_encoder_sees(getkey):
+    data = recordings()
+    key = getkey()
+    sharp = declare().init(Batch.of(data), key=key)
+    blurred = declare(latent=hs.Latent(3, (7,), (5,), jitter=0.3)).init(Batch.of(data), key=key)
+    assert (sharp.start_normals, blurred.start_normals) == (2, 2 + 9)
+    values, seen = jnp.asarray(data.values[0]), jnp.ones((9, 3), bool)
+    noise = jr.normal(getkey(), (9,))
+    found = blurred.initial_state(values, seen, jnp.concatenate([jnp.zeros(2), noise]))
+    sd = sharp.start.channels.value.sd
+    moved = values.at[:3].add(0.3 * sd * noise.reshape(3, 3))
+    np.testing.assert_allclose(found, sharp.initial_state(moved, seen, jnp.zeros(2)), rtol=1e-4)
+    starts = simulate(blurred, EulerMaruyama(), Batch.of(data), samples=6, key=getkey()).states
+    assert np.unique(np.asarray(starts)[:, 0, 0, 0]).size == 6
+
+
 def test_the_likelihood_counts_every_row(getkey):
     batch = Batch.of(recordings())
     model = declare().init(batch, key=getkey())

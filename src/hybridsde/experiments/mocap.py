@@ -12,12 +12,13 @@ from pathlib import Path
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from hybridsde._devices import same_for_seeds
+from hybridsde._devices import over_seeds, same_for_seeds
 from hybridsde._parameters import Positive
-from hybridsde._types import Keys
+from hybridsde._types import Array, Float, Keys, PRNGKeyArray, Scalar
 from hybridsde.data import Batch, Trajectories
 from hybridsde.datasets import mocap
 from hybridsde.datasets.amc import CHANNELS
@@ -34,7 +35,7 @@ from hybridsde.objective import (
     EmpiricalBayes,
     EmpiricalPACBayes,
 )
-from hybridsde.simulate import EulerMaruyama
+from hybridsde.simulate import EulerMaruyama, simulate
 
 DRAWS = 50
 """Sampled paths per sequence, as in the paper."""
@@ -77,6 +78,10 @@ slower than all training sequences, so that the validation error rewards forecas
 
 ![The recorded walker and the forecast one](walking.gif)
 """
+
+
+Watch = Callable[[str], tuple[Callback, ...]]
+"""Given the name of a fit, callbacks that follow it."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,12 @@ PAPER = Preset(
     iterations=((1000, 30), (1500, 50), (500, 100)),
 )
 RECOMMENDED = Preset(
-    replace(PAPER.model, diffusion=2.0, noise=Positive.of([2.0] * len(CHANNELS), floor=0.05)),
+    replace(
+        PAPER.model,
+        latent=Latent(context=3, encoder=(30, 30), decoder=(30, 30), jitter=0.5),
+        diffusion=2.0,
+        noise=Positive.of([2.0] * len(CHANNELS), floor=0.05),
+    ),
     iterations=((3000, 30), (4500, 50), (1500, 100)),
     rows=FACTORIAL,
     schedule="cosine",
@@ -148,7 +158,7 @@ def reproduce(
     seed: int = 0,
     data: mocap.Walking | None = None,
     walkers: Trajectories | None = None,
-    watch: Callable[[str], tuple[Callback, ...]],
+    watch: Watch,
 ) -> Results:
     """Every row, saved as it finishes. `data` and `walkers` replace those of the paper."""
     data = data or mocap.walking(centred=centred)
@@ -156,11 +166,11 @@ def reproduce(
     protocol = "centred" if centred else "uncentred"
     for preset in presets:
         settings = PRESETS[preset]
-        mark = fingerprint(settings, DRAWS)
-        runner = _Runner(settings, data, walkers, repetitions, seed, watch)
+        trainer = Trainer(settings, data, walkers, repetitions, seed, watch)
         for known, method in settings.rows:
+            mark = fingerprint(settings, OBJECTIVES[method], DRAWS)
             key = RowKey(known, method, preset, protocol, repetitions, seed, mark)
-            results.get(key, lambda key=key, runner=runner: runner.row(key))
+            results.get(key, lambda key=key, trainer=trainer: trainer.row(key))
     results.extra = {
         **references(data),
         "seconds": sum(row.seconds for row in results.rows),
@@ -169,10 +179,18 @@ def reproduce(
     return results
 
 
-class _Runner:
+class Trainer:
     """Trains rows; what was learned on the walkers is learned once."""
 
-    def __init__(self, preset, data, walkers, repetitions, seed, watch):
+    def __init__(
+        self,
+        preset: Preset,
+        data: mocap.Walking,
+        walkers: Trajectories | None,
+        repetitions: int,
+        seed: int,
+        watch: Watch,
+    ):
         self._preset, self._data, self._walkers = preset, data, walkers
         self._keys = repetition_keys(repetitions, seed)
         self._watch = watch
@@ -181,29 +199,38 @@ class _Runner:
     def row(self, key: RowKey) -> Row:
         """One row of the table."""
         began = time.monotonic()
-        declared = self._preset.model
-        train = self._preset.sequences(self._data.train)
-        batch = declared.batch(train)
-        if key.known == NONE:
-            models = _init(declared, batch, self._keys[0])
-        else:
-            models = _init_hybrid(declared, batch, self._source(), self._keys[0])
         name = " ".join((key.preset, key.known, key.method))
-        fitted = self._fit(models, train, key.method, name, self._keys[1])
-        test = same_for_seeds(declared.batch(self._data.test), len(self._keys[0]))
-        scores = score_many(fitted.model, EulerMaruyama(), test, DRAWS, self._keys[2])
-        whole = replace(fitted.model, context=0)
-        of_all = score_many(whole, EulerMaruyama(), test, DRAWS, self._keys[2])
+        fitted = self.fit(key.known, key.method, name)
+        test = self._for_seeds(self._data.test)
         published = PUBLISHED[key.known, key.method]
         return Row(
             *key,
-            **summarise(scores),
-            mse_all_mean=float(np.mean(of_all["mse"][:, -1])),
+            **summarise(self.score(fitted, self._data.test)),
+            mse_all_mean=float(_mse_of_all(fitted.model, test, self._keys[2]).mean()),
             published_mse=published[0],
             published_sd=published[1],
             diverged=int(np.sum(fitted.diverged)),
             seconds=time.monotonic() - began,
         )
+
+    def fit(self, known: str, method: str, name: str) -> Fitted:
+        """A model per repetition."""
+        declared = self._preset.model
+        train = self._preset.sequences(self._data.train)
+        batch = declared.batch(train)
+        if known == NONE:
+            models = _init(declared, batch, self._keys[0])
+        else:
+            models = _init_hybrid(declared, batch, self._source(), self._keys[0])
+        return self._fit(models, train, method, name, self._keys[1])
+
+    def score(self, fitted: Fitted, data: Trajectories) -> dict[str, Float[Array, "seed column"]]:
+        """Scores of every repetition."""
+        test = self._for_seeds(data)
+        return score_many(fitted.model, EulerMaruyama(), test, DRAWS, self._keys[2])
+
+    def _for_seeds(self, data: Trajectories) -> Batch:
+        return same_for_seeds(self._preset.model.batch(data), len(self._keys[0]))
 
     def _source(self) -> BayesianSDE:
         """E-PAC-Bayes on the other walkers, once per repetition."""
@@ -219,15 +246,14 @@ class _Runner:
     def _fit(
         self, models: BayesianSDE, data: Trajectories, method: str, name: str, keys: Keys
     ) -> Fitted:
-        declared = self._preset.model
-        batch, validation = declared.batch(data), declared.batch(self._data.validation)
+        chosen = self._preset.choose_epoch
         return train_many(
             models,
-            same_for_seeds(batch, len(keys)),
+            self._for_seeds(data),
             OBJECTIVES[method],
             solver=EulerMaruyama(),
-            training=self._preset.training(*batch.times.shape),
-            validation=same_for_seeds(validation, len(keys)) if self._preset.choose_epoch else None,
+            training=self._preset.training(*data.times.shape),
+            validation=self._for_seeds(self._data.validation) if chosen else None,
             callbacks=self._watch(name),
             keys=keys,
         )
@@ -251,6 +277,17 @@ def _init_hybrid(
         return eqx.tree_at(lambda m: (m.start, m.observation, m.scale), model, maps)
 
     return eqx.filter_vmap(one)(sources, keys)
+
+
+@eqx.filter_jit
+def _mse_of_all(models: BayesianSDE, test: Batch, keys: Keys) -> Float[Array, " seed"]:
+    """MSE of the mean path with the frames that are given."""
+
+    def one(model: BayesianSDE, batch: Batch, key: PRNGKeyArray) -> Scalar:
+        paths = simulate(model, EulerMaruyama(), batch, samples=DRAWS, key=key)
+        return jnp.mean((model.observation.mean(paths.states).mean(0) - batch.values) ** 2)
+
+    return over_seeds(one, models, test, keys, one_by_one=True)
 
 
 def references(data: mocap.Walking, context: int = 3) -> dict[str, float]:

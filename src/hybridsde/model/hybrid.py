@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -138,7 +139,7 @@ class HybridSDE:
         if isinstance(self.noise, AbstractParameter):
             check_bounded(self.noise)
         if not isinstance(self.noise, str | None):
-            check_noise(np.asarray(_value(self.noise), float), names)
+            check_noise(_numbers(self.noise), names)
         if not isinstance(self.diffusion, str | None):
             self._diffusion()
 
@@ -344,8 +345,10 @@ class HybridSDE:
         return UncertainStart(default, Positive.of(np.ones(len(self.states)), floor=SMALLEST))
 
 
-def _value(number: Numbers | AbstractParameter) -> Numbers:
-    return number.value if isinstance(number, AbstractParameter) else number
+def _numbers(given: Numbers | AbstractParameter) -> np.ndarray:
+    """Plain numbers, also while a program is traced that a model is declared in."""
+    with jax.ensure_compile_time_eval():
+        return np.asarray(given.value if isinstance(given, AbstractParameter) else given, float)
 
 
 def _check_choice(value: str, choices: Mapping, what: str) -> None:

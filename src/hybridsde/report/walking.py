@@ -6,9 +6,11 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from hybridsde._files import write_whole
+from hybridsde.datasets.amc import FPS
 from hybridsde.datasets.skeleton import SKELETON, joints
 from hybridsde.experiments.pictures import Picture
 from hybridsde.forecast.chart import BLUE, INK, draw_fan
@@ -22,10 +24,10 @@ ANGLES = {
     "lhumerus_rx": "left shoulder",
 }
 """The angles that are shown, by their channel."""
-SLOW, STRIDE, PER_SECOND = 2, 6, 10
+STRIDE, PER_SECOND = 6, 10
 """The stick figure moves at half speed: every sixth of 120 frames a second, ten a second."""
 PATHS = 12
-VIEWS = {"from the side": (2, 1), "from the front": (0, 1)}
+VIEWS = {"from the side": [2, 1], "from the front": [0, 1]}
 """Which of the coordinates x, y, z are drawn to the right and up."""
 
 
@@ -41,10 +43,10 @@ def angles(picture: Picture, title: str) -> Figure:
         values = truth.values[0, :, truth.states.index(channel)]
         axes.plot(truth.times[0], values, color=INK, lw=1.2, ls=(0, (4, 2)), label="recorded")
         axes.set_title(name)
-        axes.set_ylabel("angle about its mean (degrees)")
         axes.spines[["top", "right"]].set_visible(False)
     for axes in grid[-1]:
         axes.set_xlabel("time (s)")
+    figure.supylabel("angle about its mean (degrees)")
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.suptitle(title)
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
@@ -62,12 +64,12 @@ def save_stick_figure(picture: Picture, posture: np.ndarray, path: Path, title: 
     bodies += [joints(path + posture) for path in smooth]
     styles = [(INK, 2.4, 1.0), (BLUE, 2.4, 1.0), *[(BLUE, 0.7, 0.3)] * PATHS]
     figure, grid = plt.subplots(1, 2, figsize=(5.6, 4.2), layout="constrained")
-    lines = [[_limbs(axes, *style) for style in styles] for axes in grid]
+    drawn = [[_limbs(axes, *style) for style in styles] for axes in grid]
     for axes, name in zip(grid, VIEWS, strict=True):
         axes.set(xlim=(-1.4, 1.4), ylim=(-2.5, 1.8), aspect="equal", title=name)
         axes.axis("off")
     figure.legend(
-        [lines[0][0][0], lines[0][1][0], lines[0][2][0]],
+        drawn[0][:3],
         ["recorded", "mean forecast", "possible paths"],
         loc="outside lower center",
         ncols=3,
@@ -76,14 +78,15 @@ def save_stick_figure(picture: Picture, posture: np.ndarray, path: Path, title: 
     heading = figure.suptitle(title)
 
     def show(frame: int):
-        heading.set_text(f"{title}, {(frame + context) / 120:.2f} s")
-        for limbs, (right, up) in zip(lines, VIEWS.values(), strict=True):
-            for body, parts in zip(bodies, limbs, strict=True):
-                for line, (name, bone) in zip(parts, SKELETON.items(), strict=True):
-                    ends = np.stack([body[bone.parent][frame], body[name][frame]])
-                    line.set_data(ends[:, right], ends[:, up])
+        heading.set_text(f"{title}, {(frame + context) / FPS:.2f} s")
+        for limbs, view in zip(drawn, VIEWS.values(), strict=True):
+            for body, lines in zip(bodies, limbs, strict=True):
+                lines.set_segments(list(_segments(body, frame)[..., view]))
         return []
 
+    show(0)
+    figure.canvas.draw()
+    figure.set_layout_engine("none")  # laid out once, not for every frame
     frames = range(0, values.shape[1], STRIDE)
     animation = FuncAnimation(figure, show, frames=frames)
     partial = path.with_suffix(".partial.gif")
@@ -93,12 +96,18 @@ def save_stick_figure(picture: Picture, posture: np.ndarray, path: Path, title: 
     partial.unlink()
 
 
-def _limbs(axes: Axes, colour: str, width: float, opacity: float) -> list:
-    """An empty line for every bone."""
-    return [
-        axes.plot([], [], color=colour, lw=width, alpha=opacity, solid_capstyle="round")[0]
-        for _ in SKELETON
-    ]
+def _limbs(axes: Axes, colour: str, width: float, opacity: float) -> LineCollection:
+    """Lines for the bones of one body."""
+    lines = LineCollection([], colors=colour, linewidths=width, alpha=opacity, capstyle="round")
+    axes.add_collection(lines)
+    return lines
+
+
+def _segments(body: dict[str, np.ndarray], frame: int) -> np.ndarray:
+    """Both ends of every bone in one frame: bone × end × coordinate."""
+    return np.stack(
+        [[body[bone.parent][frame], body[name][frame]] for name, bone in SKELETON.items()]
+    )
 
 
 def _without_noise(draws: np.ndarray, width: int = 15) -> np.ndarray:
