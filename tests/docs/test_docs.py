@@ -57,13 +57,14 @@ def test_relative_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/certificates.md"])
 def test_code_blocks_run(page, tmp_path, monkeypatch):
-    """All blocks of a page in order, in one namespace, training cut short."""
+    """All blocks of a page in order, in one namespace, with short training and few recordings."""
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     namespace: dict = {"__name__": "__docs__"}
     for block in blocks:
-        exec(compile(block.replace("epochs=100", "epochs=2"), page, "exec"), namespace)
+        block = block.replace("epochs=100", "epochs=2").replace("recordings(80)", "recordings(30)")
+        exec(compile(block, page, "exec"), namespace)
 
 
 @pytest.mark.filterwarnings("ignore::hybridsde.InputNotice")

@@ -110,6 +110,12 @@ def test_a_run_is_saved_forecasts_and_draws_what_was_kept(swing, tmp_path):
     assert hs.frozen_drift(run) is not None
 
 
+def test_visited_networks_cannot_be_a_pac_bayes_posterior(swing):
+    objective = SGLD(samples=1, steps=20, keep=3)
+    with pytest.raises(hs.InputError, match="holdout"):
+        hs.fit_certified(replace(MODEL, weights="path"), swing, objective=objective)
+
+
 def test_no_network_leaves_nothing_to_sample(swing):
     physics = hs.equations("dx = -x")
     model = hs.HybridSDE(states=("x",), physics=physics, hidden=None)

@@ -45,7 +45,7 @@ class EpochLog(NamedTuple):
     terms: Terms
     """Means over the training batches with a finite loss."""
     validation_loss: Scalar | None
-    """Minus the log-likelihood of the validation series, per series."""
+    """Minus the log-likelihood of the validation series: of the mean or the median one."""
 
 
 def run_epoch(state: FitState, problem: Problem) -> tuple[FitState, EpochLog]:
@@ -68,11 +68,16 @@ def _validate(parameters: PyTree, problem: Problem, *, key: PRNGKeyArray) -> Sca
         return None
     model = eqx.combine(parameters, problem.frozen)
     objective, solver, held_out = problem.objective, problem.solver, problem.validation
+    groups = [held_out]
+    if problem.training.judge == "median":
+        groups = [held_out.take(jnp.array([n])) for n in range(held_out.count)]
 
-    def one(key: PRNGKeyArray) -> Scalar:
-        return objective(model, solver, held_out, held_out.count, key=key).log_likelihood
+    def one(group: Batch, key: PRNGKeyArray) -> Scalar:
+        return objective(model, solver, group, group.count, key=key).log_likelihood
 
-    return -jax.vmap(one)(jr.split(key, VALIDATION_DRAWS)).mean()
+    keys = jr.split(key, VALIDATION_DRAWS)
+    losses = [-jax.vmap(lambda key, g=group: one(g, key))(keys).mean() for group in groups]
+    return jnp.median(jnp.stack(losses))
 
 
 def _shuffle(problem: Problem, *, key: PRNGKeyArray):

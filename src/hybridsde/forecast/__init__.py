@@ -1,6 +1,7 @@
 """Predictive paths from any start on any time grid, and their scores."""
 
 from hybridsde.forecast.evaluate import evaluate as evaluate
+from hybridsde.forecast.evaluate import score_ensembles as score_ensembles
 from hybridsde.forecast.evaluate import score_many as score_many
 from hybridsde.forecast.evaluate import score_paths as score_paths
 from hybridsde.forecast.forecast import Forecast as Forecast

@@ -34,9 +34,34 @@ def score_paths(
     key: PRNGKeyArray,
 ) -> dict[str, Float[Array, " column"]]:
     """Every score of sampled paths, their first times left out, which are given."""
-    later, values = states[:, :, context:], batch.values[:, context:]
-    means, draws = observation.mean(later), observation.sample(later, key=key)
-    sd = jnp.broadcast_to(observation.sd.value, (len(observation.names),))
+    means, draws, sd = _seen(observation, states[:, :, context:], key)
+    return _score_seen(observation, means, draws, sd, batch, context)
+
+
+def _seen(
+    observation: AbstractObservation,
+    states: Float[Array, "sample series time state"],
+    key: PRNGKeyArray,
+) -> tuple[
+    Float[Array, "sample series time obs"],
+    Float[Array, "sample series time obs"],
+    Float[Array, "sample 1 1 obs"],
+]:
+    """What would be measured of paths, without noise and with it, and the noise of each."""
+    means, draws = observation.mean(states), observation.sample(states, key=key)
+    sd = jnp.broadcast_to(observation.sd.value, (len(means), 1, 1, len(observation.names)))
+    return means, draws, sd
+
+
+def _score_seen(
+    observation: AbstractObservation,
+    means: Float[Array, "sample series time obs"],
+    draws: Float[Array, "sample series time obs"],
+    sd: Float[Array, "sample 1 1 obs"],
+    batch: Batch,
+    context: int,
+) -> dict[str, Float[Array, " column"]]:
+    values = batch.values[:, context:]
     slope = observation.log_slope(values)
     densities = {
         "nll": mixture_nll(means, sd, values) + slope,
@@ -44,6 +69,33 @@ def score_paths(
     }
     raw = observation.raw
     return score(raw(means), raw(draws), raw(values), densities, batch.observed[:, context:])
+
+
+@eqx.filter_jit
+def score_ensembles(
+    models: BayesianSDE, solver: AbstractSolver, test: Batch, draws: int, keys: Keys
+) -> dict[str, Float[Array, "seed column"]]:
+    """Scores of forecasts that several models make together, `draws` paths by each of them.
+
+    Arrays of `models` begin with the axes seed × member, others with seed. `mse_all` counts the
+    rows that are given, too.
+    """
+
+    def one(members: BayesianSDE, batch: Batch, key: PRNGKeyArray) -> dict[str, Float[Array, " _"]]:
+        def of_member(model: BayesianSDE, key: PRNGKeyArray):
+            path_key, noise_key = jr.split(key)
+            states = simulate(model, solver, batch, samples=draws, key=path_key).states
+            return _seen(model.observation, states, noise_key)
+
+        count, context = len(members.scale.value.state_sd), members.context
+        parts = eqx.filter_vmap(of_member)(members, jr.split(key, count))
+        means, seen, sd = (part.reshape(-1, *part.shape[2:]) for part in parts)
+        error = (means.mean(0) - batch.values) ** 2
+        later = means[:, :, context:], seen[:, :, context:]
+        table = _score_seen(members.observation, *later, sd, batch, context)
+        return table | {"mse_all": jnp.mean(error, where=batch.observed)[None]}
+
+    return over_seeds(one, models, test, keys, one_by_one=True)
 
 
 @eqx.filter_jit

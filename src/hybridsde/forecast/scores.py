@@ -36,8 +36,9 @@ def gaussian_nll(
     sd: Float[Array, "*#obs"],
     values: Float[Array, "*shape obs"],
 ) -> Float[Array, "*shape obs"]:
-    """−ln N(y; m, v + σ²), m and v the mean and variance of the draws."""
-    variance = means.var(0, ddof=1) + sd**2
+    """−ln N(y; m, v + σ²), m and v the mean and variance of the draws, σ² the mean of theirs."""
+    noise = jnp.broadcast_to(sd, (len(means), *(1,) * (means.ndim - 2), means.shape[-1]))
+    variance = means.var(0, ddof=1) + (noise**2).mean(0)
     return 0.5 * (jnp.log(2 * jnp.pi * variance) + (values - means.mean(0)) ** 2 / variance)
 
 

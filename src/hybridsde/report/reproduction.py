@@ -15,7 +15,7 @@ def results_tables(results: Results, title: str) -> Iterator[Table]:
         table = Table(title=f"{title}, {preset} settings")
         for name in ("known", "method"):
             table.add_column(name, no_wrap=True)
-        for name in ("paper", "MSE ± s.e.", "median", "CRPS", "90 % covers"):
+        for name in ("paper", "MSE ± s.e.", "median", "CRPS", "in 90 %"):
             table.add_column(name, justify="right", no_wrap=True)
         for row in results.rows:
             if row.preset == preset:

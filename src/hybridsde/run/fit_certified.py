@@ -19,8 +19,8 @@ from hybridsde.certify.seen import POSTERIOR, check_dependence
 from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_positive
 from hybridsde.fit import Callback, Training, train
-from hybridsde.model import BayesianMLP, BayesianSDE, HybridSDE, MeanField
-from hybridsde.objective import AbstractObjective
+from hybridsde.model import BayesianMLP, BayesianSDE, HybridSDE, MeanField, SampledNetworks
+from hybridsde.objective import SGLD, AbstractObjective
 from hybridsde.run.certify import check_held
 from hybridsde.run.loss_constants import band_radius, forecaster_of, loss_moments, make_loss
 from hybridsde.run.run import Run, fit
@@ -28,6 +28,12 @@ from hybridsde.simulate import AbstractSolver
 
 REFERENCE = 4
 """Folded into the seed of a run to give the key of what is measured on the first part."""
+
+
+SAMPLED = (
+    "Networks that SGLD visited are no distribution that a PAC-Bayes bound can compare with a "
+    "prior. Fit with another objective, or certify on unseen trajectories (bound holdout)."
+)
 
 
 def fit_certified(
@@ -59,6 +65,8 @@ def fit_certified(
     _check(prior_sd, loss)
     if model.weights != "path":
         raise InputError('Certificates are issued for weights that are held: weights="path".')
+    if isinstance(objective, SGLD):
+        raise InputError(SAMPLED)
     check_dependence(data, dependence)
     first, second = _parts(data, prior_fraction, dependence, seed)
     callbacks = tuple(callbacks)
@@ -99,6 +107,8 @@ def certified(
     seen = Seen.from_facts(run.facts)
     if POSTERIOR in seen.steps:
         raise InputError("This run was certified before. Start from a plain fit.")
+    if isinstance(run.model.network, SampledNetworks):
+        raise InputError(SAMPLED)
     seen.refuse(whole or second)
     run = replace(run, model=around_prior(run.model, prior_sd))
     run = replace(run, facts={**run.facts, "reference": _reference(run, first)})

@@ -3,7 +3,7 @@
 import math
 import os
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +14,13 @@ from hybridsde._parameters import AbstractParameter, Bounded, Free
 from hybridsde.data import Batch, Columns, Trajectories, read_table
 from hybridsde.fit import Training
 from hybridsde.model import HybridSDE, Scale
-from hybridsde.objective import AbstractObjective, EmpiricalBayes, EmpiricalPACBayes
+from hybridsde.objective import (
+    ELBO,
+    SGLD,
+    AbstractObjective,
+    EmpiricalBayes,
+    EmpiricalPACBayes,
+)
 from hybridsde.physics import AbstractPhysics, NoPhysics, equations
 from hybridsde.run.trusted import python_physics
 from hybridsde.simulate import Heun
@@ -135,7 +141,7 @@ class ModelSettings(_Table):
 class TrainSettings(_Table):
     """[train]: how the model is fitted."""
 
-    objective: Literal["pac-bayes", "bayes"] = "pac-bayes"
+    objective: Literal["pac-bayes", "bayes", "vi", "sgld"] = "pac-bayes"
     estimator: Literal["filtered", "mean_log", "log_mean"] = "filtered"
     delta: Annotated[float, Field(gt=0, lt=1)] = 0.05
     samples: Count = 2
@@ -149,13 +155,18 @@ class TrainSettings(_Table):
     """Share of the training trajectories that gives the prior of a certificate on the others."""
     seed: Annotated[int, Field(ge=0, lt=2**31 - 10_000)] = 0
 
+    @model_validator(mode="after")
+    def _can_be_certified(self) -> "TrainSettings":
+        if self.objective == "sgld" and self.prior_fraction is not None:
+            raise ValueError("prior_fraction is for certificates, which sgld cannot have")
+        return self
+
     def build_objective(self) -> AbstractObjective:
         """The loss."""
-        if self.objective == "bayes":
-            return EmpiricalBayes(samples=self.samples, estimator=self.estimator)
-        return EmpiricalPACBayes(
-            samples=self.samples, estimator=self.estimator, delta=self.delta, path_kl="mean"
-        )
+        both: dict[str, Any] = {"samples": self.samples, "estimator": self.estimator}
+        if self.objective == "pac-bayes":
+            return EmpiricalPACBayes(**both, delta=self.delta, path_kl="mean")
+        return {"bayes": EmpiricalBayes, "vi": ELBO, "sgld": SGLD}[self.objective](**both)
 
     def build_training(self, series: int) -> Training:
         """Epochs enough for a few thousand gradient steps, unless they are given."""
