@@ -106,7 +106,7 @@ def main() -> None:
         "# Walking: what was tried",
         "",
         "MSE of forecasts after three frames, never of the test set. `python",
-        "benchmarks/ablation_walking.py` trains E-PAC-Bayes on twelve of the training sequences and",
+        "benchmarks/ablation_walking.py` trains E-PAC-Bayes on twelve training sequences and",
         "forecasts the three validation sequences, which also choose the epoch, and the four that",
         "were left out. Each line changes one thing against the paper's settings.",
         f"{given.repetitions} repetitions, ± one standard error.",

@@ -102,6 +102,8 @@ class Preset:
     """Whether mirror images are trained on too."""
     choose_epoch: bool = True
     """Whether the validation sequences choose the epoch that is kept; the last one is, if not."""
+    hybrid_last_layer: float = 1.0
+    """`last_layer` where other walkers are known; small starts at what they have taught."""
     members: int = 1
     """Models that forecast together, each from a seed of its own."""
     noise_of_residuals: bool = False
@@ -140,7 +142,9 @@ PAPER = Preset(
     ),
     iterations=((1000, 30), (1500, 50), (500, 100)),
 )
-RECOMMENDED = replace(PAPER, rows=FACTORIAL, members=5, noise_of_residuals=True)
+RECOMMENDED = replace(
+    PAPER, rows=FACTORIAL, hybrid_last_layer=0.1, members=5, noise_of_residuals=True
+)
 PRESETS = {"paper": PAPER, "recommended": RECOMMENDED}
 
 
@@ -216,6 +220,7 @@ class Trainer:
         if known == NONE:
             models = _init(declared, batch, self._keys[0])
         else:
+            declared = replace(declared, last_layer=self._preset.hybrid_last_layer)
             models = _init_hybrid(declared, batch, self._source(), self._keys[0])
         fitted = self._fit(models, train, method, name, self._keys[1])
         if self._preset.noise_of_residuals:
@@ -277,7 +282,7 @@ def _init_hybrid(
     """Models whose known drift, encoder and decoder come from trained ones, one for each."""
 
     def one(source: BayesianSDE, key):
-        hybrid = replace(declared, physics=FrozenDrift.of(declared, source), last_layer=0.1)
+        hybrid = replace(declared, physics=FrozenDrift.of(declared, source))
         model = hybrid.init(batch, key=key)
         maps = (source.start, source.observation, source.scale)
         return eqx.tree_at(lambda m: (m.start, m.observation, m.scale), model, maps)

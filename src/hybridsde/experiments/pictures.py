@@ -2,8 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import cast
 
+import jax
 import jax.random as jr
+import pandas as pd
+import xarray as xr
 
 from hybridsde.data import Trajectories
 from hybridsde.datasets.mocap import Walking
@@ -12,7 +16,8 @@ from hybridsde.experiments.preset import Preset
 from hybridsde.fit import Callback
 from hybridsde.forecast import Forecast
 from hybridsde.model import HybridSDE
-from hybridsde.run import fit
+from hybridsde.run import Run, fit
+from hybridsde.simulate import EulerMaruyama
 
 Watch = Callable[[str], tuple[Callback, ...]]
 
@@ -61,20 +66,23 @@ def walking_picture(
     preset: mocap.Preset, data: Walking, sequence: int, *, seed: int, watch: Watch
 ) -> Picture:
     """E-PAC-Bayes on walking: 200 paths of one test sequence after its first frames."""
-    train = preset.sequences(data.train)
-    run = fit(
-        preset.model,
-        train,
-        objective=mocap.OBJECTIVES["e-pac-bayes"],
-        training=preset.training(len(train), train.times.shape[1]),
-        validation=data.validation if preset.choose_epoch else None,
-        callbacks=watch("figure"),
-        seed=seed,
-    )
+    trainer = mocap.Trainer(preset, data, None, 1, seed, watch)
+    fitted = trainer.fit(mocap.NONE, "e-pac-bayes", "figure")
     truth, context = data.test.take([sequence]), preset.model.context
     start, ahead = truth.start(context), truth.times[0, context:]
-    forecast = run.forecast(start, ahead, draws=200, paths_per_weight=1)
-    return Picture(data.train, truth, {"E-PAC-Bayes": forecast})
+    parts = []
+    for member in range(preset.members):
+        model = jax.tree.map(lambda leaf, n=member: leaf[n], fitted.model)
+        run = Run(preset.model, model, EulerMaruyama(), pd.DataFrame(), False, seed + member)
+        parts.append(run.forecast(start, ahead, draws=200 // preset.members, paths_per_weight=1))
+    states = _pooled([part.states for part in parts])
+    seen = _pooled([part.observations for part in parts])
+    return Picture(data.train, truth, {"E-PAC-Bayes": Forecast(states, seen, 1)})
+
+
+def _pooled(draws: list[xr.DataArray]) -> xr.DataArray:
+    """The draws of several models as those of one."""
+    return cast(xr.DataArray, xr.concat(draws, "draw"))
 
 
 def _forecasts(
