@@ -45,34 +45,54 @@ def small(monkeypatch):
     monkeypatch.setitem(mocap.OBJECTIVES, "d-bnn (sgld)", hs.SGLD(samples=1, steps=8, keep=2))
 
 
-def test_every_row_is_there_and_kept(small, tmp_path):
+def reproduce(folder, rows):
+    """Some rows on generated data, and the names of the fits that it took."""
+    preset = replace(mocap.PRESETS["paper"], rows=rows)
     data = Walking(steps(8, seed=1), steps(2, seed=2), steps(3, seed=3))
-    given = {"repetitions": 2, "data": data, "walkers": steps(6, 30, seed=4)}
     named = []
 
     def watch(name):
         named.append(name)
         return ()
 
-    results = mocap.reproduce(tmp_path, watch=watch, **given)
-    assert [(row.known, row.method) for row in results.rows] == list(mocap.PUBLISHED)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(mocap.PRESETS, "paper", preset)
+        walkers = steps(6, 30, seed=4)
+        given = {"repetitions": 2, "data": data, "walkers": walkers, "watch": watch}
+        results = mocap.reproduce(folder, **given)
+    assert [(row.known, row.method) for row in results.rows] == list(rows)
     for row in results.rows:
         assert np.isfinite([row.mse_mean, row.mse_all_mean, row.nll_mean]).all()
         assert row.mse_sample_mean >= row.mse_mean == pytest.approx(np.mean(row.mse_each))
         assert row.mse_low < row.mse_mean < row.mse_high
-    assert named.count("the walkers") == 1
-    text = (tmp_path / "results.md").read_text()
-    assert "| 42 walkers instead of none | e-pac-bayes |" in text
+    return named, (folder / "results.md").read_text()
+
+
+def test_the_other_bayesian_networks_are_there_and_kept(small, tmp_path):
+    rows = (("none", "d-bnn (sgld)"), ("none", "d-bnn (vi)"))
+    named, text = reproduce(tmp_path, rows)
+    assert len(named) == 2
     assert "13.89 ± 2.56" in text
-    count = len(named)
-    mocap.reproduce(tmp_path, watch=watch, **given)
-    assert len(named) == count
+    assert reproduce(tmp_path, rows)[0] == []
+
+
+def test_the_four_rows_of_the_design_are_compared(small, tmp_path):
+    named, text = reproduce(tmp_path, mocap.FACTORIAL)
+    assert named.count("the walkers") == 1
+    assert "| 42 walkers instead of none | e-pac-bayes |" in text
+
+
+def test_the_paper_has_six_rows():
+    assert mocap.PAPER.rows == tuple(mocap.PUBLISHED)
+    assert len(mocap.PAPER.rows) == 6
 
 
 @pytest.mark.skipif("HYBRIDSDE_DATA" not in os.environ, reason="HYBRIDSDE_DATA is not set")
 def test_the_command_on_the_real_recordings(tmp_path, monkeypatch):
     rows = (("none", "d-bnn (vi)"), ("42 walkers", "e-pac-bayes"))
-    monkeypatch.setitem(mocap.PRESETS, "recommended", short(mocap.RECOMMENDED, rows=rows))
+    monkeypatch.setitem(
+        mocap.PRESETS, "recommended", short(mocap.RECOMMENDED, rows=rows, members=2)
+    )
     out = tmp_path / "walk"
     command = ["reproduce", "mocap", "--preset", "recommended", "--quick", "--out", str(out)]
     found = CliRunner().invoke(app, command)
