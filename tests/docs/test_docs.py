@@ -63,7 +63,7 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
     assert blocks
     namespace: dict = {"__name__": "__docs__"}
     for block in blocks:
-        block = block.replace("epochs=100", "epochs=2").replace("recordings(80)", "recordings(30)")
+        block = block.replace("epochs=100", "epochs=2").replace("recordings(80)", "recordings(50)")
         exec(compile(block, page, "exec"), namespace)
 
 

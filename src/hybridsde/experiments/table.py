@@ -183,19 +183,24 @@ def score_table(rows: list[Row]) -> list[str]:
 
 def _plain(row: dict) -> dict:
     """JSON has no NaN."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in row.items()
-    }
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return [plain(one) for one in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return {name: plain(value) for name, value in row.items()}
 
 
 def _with_nan(row: dict[str, Any]) -> dict[str, Any]:
-    """What `_plain` took away; only the published number may be absent."""
+    """What `_plain` took away; only the published numbers may be absent."""
+
+    def number(value: Any) -> Any:
+        if isinstance(value, list):
+            return tuple(number(one) for one in value)
+        return math.nan if value is None else value
+
     return {
-        name: math.nan
-        if value is None and not name.startswith("published")
-        else tuple(value)
-        if isinstance(value, list)
-        else value
+        name: value if name.startswith("published") else number(value)
         for name, value in row.items()
     }

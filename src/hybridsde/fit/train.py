@@ -216,6 +216,15 @@ def _sample(
         return fitted
     problem = replace(problem, frozen=None, length=problem.training.length_at(epochs - 1))
     chain = _begin(apply, fitted.model, keys, problem)
+    curvature = np.asarray(chain.curvature)
+    stuck = ~(np.isfinite(curvature) & (curvature > 0))
+    if stuck.any():
+        warnings.warn(
+            f"{stuck.sum()} of {stuck.size} Langevin chains cannot move: the curvature at the most "
+            "probable weights is not a positive number. Their kept networks are all the same.",
+            FitDiverged,
+            stacklevel=3,
+        )
     visited = []
     for block in range(objective.blocks):
         numbers = jnp.full(fitted.diverged.shape, block)
@@ -224,7 +233,8 @@ def _sample(
         told(epochs + block + 1, _columns(EpochLog(terms, None)))
     axis = fitted.diverged.ndim
     samples = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis), *visited[-objective.keep :])
-    return replace(fitted, model=sampled(fitted.model, SampledNetworks(samples)))
+    model = sampled(fitted.model, SampledNetworks(samples))
+    return replace(fitted, model=model, diverged=fitted.diverged | stuck)
 
 
 def _advice(diverged: np.ndarray, epoch: np.ndarray) -> str:

@@ -90,7 +90,8 @@ def score_ensembles(
         count, context = len(members.scale.value.state_sd), members.context
         parts = eqx.filter_vmap(of_member)(members, jr.split(key, count))
         means, seen, sd = (part.reshape(-1, *part.shape[2:]) for part in parts)
-        error = (means.mean(0) - batch.values) ** 2
+        raw = members.observation.raw
+        error = (raw(means).mean(0) - raw(batch.values)) ** 2
         later = means[:, :, context:], seen[:, :, context:]
         table = _score_seen(members.observation, *later, sd, batch, context)
         return table | {"mse_all": jnp.mean(error, where=batch.observed)[None]}

@@ -23,12 +23,13 @@ class SGLD(AbstractObjective):
 
     The weights alone then go on from there with noise that decays (Welling and Teh 2011),
 
-        θ ← θ + ½ ε_t ∇[Σ_n ln p(Y_n | θ) + ln p_pri(θ)] + √ε_t η,
+        θ ← θ + ε_t ∇[Σ_n ln p(Y_n | θ) + ln p_pri(θ)] + √(2 ε_t) η,
         ε_t = (ε/λ) (1 + 100 t/T)^−0.55,
 
-    where λ is the steepest curvature at the most probable weights: steps of more than 4/λ diverge,
+    where λ is the steepest curvature at the most probable weights: steps of more than 2/λ diverge,
     and λ differs by many orders of magnitude from one model to another. `keep` networks from the
-    second half of the T `steps` are what forecasts draw from, each held along its path.
+    second half of the T `steps` are what forecasts draw from, each held along its path. Where
+    snippets are trained on, those of the last length stand for the series here too.
     """
 
     samples: int = eqx.field(static=True, default=2)

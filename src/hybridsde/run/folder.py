@@ -112,7 +112,10 @@ def load_run(
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{folder / RUN} is damaged ({error}). Fit again.") from None
     arrays, _ = read_arrays(path)
-    model = fill(_untrained(declared, facts.get(NETWORKS, 0)), arrays, path)
+    networks = facts.get(NETWORKS, 0)
+    if not (isinstance(networks, int) and networks >= 0 and (declared.hidden is not None)):
+        networks = 0
+    model = fill(_untrained(declared, networks), arrays, path)
     try:
         history = pd.read_csv(folder / HISTORY, index_col="epoch")
     except (OSError, ValueError) as error:
