@@ -37,7 +37,10 @@ BAD = [
     (DATA + "[trian]\n", "there is no key 'trian'. Did you mean 'train'"),
     (DATA + "test = 1.5\n", "data.test: .*less than 1 .found 1.5"),
     (DATA + "states = []\n", "is not TOML"),
-    (DATA + '[train]\nobjective = "elbo"\n', "train.objective: .*'pac-bayes' or 'bayes'"),
+    (
+        DATA + '[train]\nobjective = "elbo"\n',
+        "train.objective: .*'pac-bayes', 'bayes', 'vi' or 'sgld'",
+    ),
     (DATA + '[train]\nepochs = "many"\n', "train.epochs: .*integer"),
     (DATA + "[train]\nseed = -1\n", "train.seed"),
     (DATA + "[physics.parameters]\na = 1\n", "parameters are given but no equations"),

@@ -234,7 +234,7 @@ def _sample(
     axis = fitted.diverged.ndim
     samples = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis), *visited[-objective.keep :])
     model = sampled(fitted.model, SampledNetworks(samples))
-    return replace(fitted, model=model, diverged=fitted.diverged | stuck)
+    return replace(fitted, model=model, diverged=np.asarray(fitted.diverged | stuck))
 
 
 def _advice(diverged: np.ndarray, epoch: np.ndarray) -> str:
