@@ -71,6 +71,8 @@ VARIANTS: dict[str, tuple[Preset, str, str]] = {
     "ten states": (with_model(states=tuple(f"z{k}" for k in range(10))), NONE, PAC),
     "Empirical Bayes": (BASE, NONE, BAYES),
     "42 walkers known": (BASE, WALKERS, PAC),
+    "42 walkers known, learned part a tenth": (replace(BASE, hybrid_last_layer=0.1), WALKERS, PAC),
+    "recommended": (mocap.RECOMMENDED, NONE, PAC),
 }
 
 

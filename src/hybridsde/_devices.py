@@ -98,6 +98,11 @@ def same_for_seeds(tree: PyTree, count: int) -> PyTree:
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), tree)
 
 
+def repetitions(tree: PyTree) -> int:
+    """The length of the leading axis that all arrays share."""
+    return len(jax.tree.leaves(eqx.filter(tree, eqx.is_array))[0])
+
+
 def over_seeds(function: Callable, *args: PyTree, one_by_one: bool = False) -> PyTree:
     """Map a function over the leading axis of every array in its arguments, on all devices.
 
@@ -105,7 +110,7 @@ def over_seeds(function: Callable, *args: PyTree, one_by_one: bool = False) -> P
     To be compiled by the caller. Results do not depend on the number of devices.
     """
     arrays, static = eqx.partition(args, eqx.is_array)
-    count = len(jax.tree.leaves(arrays)[0])
+    count = repetitions(arrays)
     devices = jax.local_device_count() if count > 1 else 1
     fill = np.minimum(np.arange(-(-count // devices) * devices), count - 1)
 

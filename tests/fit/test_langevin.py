@@ -74,7 +74,7 @@ def test_the_steepest_curvature_of_a_quadratic():
 def test_many_fits_equal_single_ones_and_the_key_decides(swing):
     data = swing
     model = replace(MODEL, hidden=(4,))
-    objective, training = SGLD(samples=1, steps=20, keep=3), hs.Training(epochs=2)
+    objective, training = SGLD(samples=1, steps=18, keep=3), hs.Training(epochs=2)
     batch = model.batch(data)
     keys = jr.split(jr.key(0), 2)
     models = jax.vmap(lambda key: model.init(batch, key=key))(keys)
@@ -99,7 +99,7 @@ def swing():
 
 def test_a_run_is_saved_forecasts_and_draws_what_was_kept(swing, tmp_path):
     model = replace(MODEL, hidden=(4,))
-    objective, training = SGLD(samples=1, steps=20, keep=3), hs.Training(epochs=2)
+    objective, training = SGLD(samples=1, steps=18, keep=3), hs.Training(epochs=2)
     told = []
     run = hs.fit(model, swing, objective=objective, training=training, callbacks=[told.append])
     assert [step.epoch for step in told] == list(range(1, 2 + 6 + 1))
@@ -112,7 +112,7 @@ def test_a_run_is_saved_forecasts_and_draws_what_was_kept(swing, tmp_path):
 
 
 def test_visited_networks_cannot_be_a_pac_bayes_posterior(swing):
-    objective = SGLD(samples=1, steps=20, keep=3)
+    objective = SGLD(samples=1, steps=18, keep=3)
     with pytest.raises(hs.InputError, match="holdout"):
         hs.fit_certified(replace(MODEL, weights="path"), swing, objective=objective)
 
@@ -120,7 +120,7 @@ def test_visited_networks_cannot_be_a_pac_bayes_posterior(swing):
 def test_no_network_leaves_nothing_to_sample(swing):
     physics = hs.equations("dx = -x")
     model = hs.HybridSDE(states=("x",), physics=physics, hidden=None)
-    run = hs.fit(model, swing, objective=SGLD(steps=20, keep=3), training=hs.Training(epochs=1))
+    run = hs.fit(model, swing, objective=SGLD(steps=18, keep=3), training=hs.Training(epochs=1))
     assert np.isfinite(run.score(swing)["mse"]["overall"])
 
 

@@ -1,7 +1,5 @@
 """Training: one compilation, repeatable, mapped over seeds, guarded."""
 
-from dataclasses import replace
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -132,26 +130,6 @@ def test_validation_keeps_the_best_epoch_and_stops_early(getkey):
     loss = fitted.history["validation_loss"]
     assert len(loss) < 60
     assert len(loss) == int(np.argmin(loss)) + 1 + training.patience
-
-
-def test_the_median_series_judges_where_it_is_asked_to(getkey):
-    model, batch = untrained(getkey())
-    key = getkey()
-    held_out = Batch.of(wiggles(seed=9)).take(jnp.arange(3))
-    wild = eqx.tree_at(lambda b: b.values, held_out, held_out.values.at[1].multiply(1e3))
-
-    def loss(judge, validation):
-        training = replace(SHORT, epochs=1, judge=judge)
-        fitted = train(
-            model, batch, EmpiricalBayes(), training=training, validation=validation, key=key
-        )
-        return fitted.history["validation_loss"][0]
-
-    alone = [loss("mean", wild.take(jnp.array([n]))) for n in range(3)]
-    assert loss("median", wild) == pytest.approx(np.median(alone), rel=1e-4)
-    assert loss("mean", wild) > 100 * np.median(alone)
-    with pytest.raises(ValueError, match="judge"):
-        Training(judge="best")
 
 
 def test_without_validation_the_last_epoch_is_kept(getkey):

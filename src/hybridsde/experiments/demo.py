@@ -1,6 +1,5 @@
 """The embedded example: Lorenz with one equation known, against a black box."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import jax.random as jr
@@ -10,7 +9,7 @@ import pandas as pd
 from hybridsde.data import Batch, Trajectories
 from hybridsde.datasets import lorenz
 from hybridsde.experiments.lorenz import PRESETS, PROTOCOLS, SYSTEM
-from hybridsde.fit import Callback
+from hybridsde.fit import Watch
 from hybridsde.forecast import SCORES, Forecast, evaluate
 from hybridsde.physics import known_drift
 from hybridsde.run import Run, fit
@@ -38,7 +37,7 @@ def run_demo(
     *,
     seed: int = 0,
     epochs: int | None = None,
-    callbacks: Callable[[str], tuple[Callback, ...]] | None = None,
+    callbacks: Watch | None = None,
 ) -> Demo:
     """Fit both models, forecast, score. `callbacks` gives those of each fit by its name."""
     recording = lorenz.load(seed=seed)

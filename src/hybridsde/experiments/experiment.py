@@ -1,7 +1,7 @@
 """A table of the paper: every row, saved as it finishes."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from hybridsde.experiments.preset import Preset
 from hybridsde.experiments.row import DRAWS, floors, run_row
 from hybridsde.experiments.system import Protocol, System
 from hybridsde.experiments.table import Results, Row, RowKey, fingerprint, summarise
-from hybridsde.fit import Callback
+from hybridsde.fit import Watch
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Experiment:
         repetitions: int,
         protocol: str,
         seed: int,
-        watch: Callable[[str], tuple[Callback, ...]],
+        watch: Watch,
     ) -> Results:
         """Every row under the chosen presets, saved as they finish.
 
@@ -64,7 +64,7 @@ class Experiment:
         results.save()
         return results
 
-    def _row(self, key: RowKey, watch: Callable[[str], tuple[Callback, ...]]) -> Row:
+    def _row(self, key: RowKey, watch: Watch) -> Row:
         began = time.monotonic()
         scores, fitted = run_row(
             self.system,

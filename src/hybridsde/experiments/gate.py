@@ -6,7 +6,6 @@ and evaluated there, with ln|Γ| in the complexity term (Haussmann et al. 2021, 
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 
 import equinox as eqx
@@ -18,7 +17,7 @@ from hybridsde.data import Batch
 from hybridsde.datasets import lorenz
 from hybridsde.experiments.lorenz import PROTOCOLS
 from hybridsde.experiments.preset import Preset
-from hybridsde.fit import Callback
+from hybridsde.fit import Watch
 from hybridsde.objective import EmpiricalPACBayes
 from hybridsde.physics import known_drift
 from hybridsde.run import fit
@@ -33,9 +32,7 @@ def offered(x, y, z, kappa, rho):
     return lorenz.y_equation(x, y, z, kappa) | wrong
 
 
-def learn_gate(
-    preset: Preset, *, seed: int, watch: Callable[[str], tuple[Callback, ...]]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+def learn_gate(preset: Preset, *, seed: int, watch: Watch) -> tuple[pd.DataFrame, pd.DataFrame]:
     """γ before and after quantisation, and the terms of the loss and test error at each."""
     sequences, test = PROTOCOLS["24"].cut(lorenz.load(seed=seed))
     train = preset.pieces(sequences)

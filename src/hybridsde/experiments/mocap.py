@@ -6,7 +6,6 @@ walkers, and begin with the encoder and decoder learned there.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +24,7 @@ from hybridsde.datasets.amc import CHANNELS
 from hybridsde.experiments.factorial import Effect, effects, effects_table
 from hybridsde.experiments.row import repetition_keys
 from hybridsde.experiments.table import Results, Row, RowKey, fingerprint, summarise
-from hybridsde.fit import Callback, Fitted, Training, train_many
+from hybridsde.fit import Fitted, Training, Watch, train_many
 from hybridsde.forecast import score_ensembles
 from hybridsde.model import BayesianSDE, FrozenDrift, HybridSDE, Latent
 from hybridsde.objective import (
@@ -82,10 +81,6 @@ test set, is in the [ablation](../walking-ablation.md).
 
 ![The recorded walker and the forecast one](walking.gif)
 """
-
-
-Watch = Callable[[str], tuple[Callback, ...]]
-"""Given the name of a fit, callbacks that follow it."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +208,7 @@ class Trainer:
             seconds=time.monotonic() - began,
         )
 
-    def fit(self, known: str, method: str, name: str) -> Fitted:
+    def fit(self, known: str, method: str, name: str) -> Fitted[BayesianSDE]:
         """A model per repetition."""
         declared = self._preset.model
         train = self._preset.sequences(self._data.train)
@@ -229,7 +224,9 @@ class Trainer:
             fitted = replace(fitted, model=_with_residuals(fitted.model, given, self._keys[2]))
         return fitted
 
-    def score(self, fitted: Fitted, data: Trajectories) -> dict[str, Float[Array, "seed _"]]:
+    def score(
+        self, fitted: Fitted[BayesianSDE], data: Trajectories
+    ) -> dict[str, Float[Array, "seed _"]]:
         """Scores of every repetition."""
         members = self._preset.members
         keys = self._keys[2][::members]
@@ -257,7 +254,7 @@ class Trainer:
 
     def _fit(
         self, models: BayesianSDE, data: Trajectories, method: str, name: str, keys: Keys
-    ) -> Fitted:
+    ) -> Fitted[BayesianSDE]:
         chosen = self._preset.choose_epoch
         return train_many(
             models,

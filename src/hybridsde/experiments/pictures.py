@@ -1,6 +1,5 @@
 """Forecasts that the paper shows as figures: one recording, several models."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -13,13 +12,11 @@ from hybridsde.data import Trajectories
 from hybridsde.datasets.mocap import Walking
 from hybridsde.experiments import lorenz, lotka_volterra, mocap
 from hybridsde.experiments.preset import Preset
-from hybridsde.fit import Callback
+from hybridsde.fit import Watch
 from hybridsde.forecast import Forecast
 from hybridsde.model import HybridSDE
 from hybridsde.run import Run, fit
 from hybridsde.simulate import EulerMaruyama
-
-Watch = Callable[[str], tuple[Callback, ...]]
 
 
 @dataclass(frozen=True)

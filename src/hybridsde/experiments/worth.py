@@ -1,6 +1,5 @@
 """What knowledge is worth: test error against the number of recordings, with and without it."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import jax
@@ -12,7 +11,7 @@ import pandas as pd
 from hybridsde.experiments.lorenz import KNOWN, PROTOCOLS, SYSTEM
 from hybridsde.experiments.preset import Preset
 from hybridsde.experiments.row import DRAWS, prepare
-from hybridsde.fit import Callback, train_many
+from hybridsde.fit import Watch, train_many
 from hybridsde.forecast import score_many
 
 SIZES = (2, 5, 10, 20, 40)
@@ -26,7 +25,7 @@ def learning_curve(
     *,
     repetitions: int,
     seed: int,
-    watch: Callable[[str], tuple[Callback, ...]],
+    watch: Watch,
     sizes: tuple[int, ...] = SIZES,
 ) -> pd.DataFrame:
     """Test MSE of every row, size and repetition; each fit takes the same number of steps."""

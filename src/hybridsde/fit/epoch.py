@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jax import lax
 
 from hybridsde._types import PRNGKeyArray, PyTree, Scalar
@@ -45,7 +46,14 @@ class EpochLog(NamedTuple):
     terms: Terms
     """Means over the training batches with a finite loss."""
     validation_loss: Scalar | None
-    """Minus the log-likelihood of the validation series: of the mean or the median one."""
+    """Minus the mean log-likelihood of the validation series."""
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Everything as named numbers, off the device."""
+        named = self.terms._asdict()
+        if self.validation_loss is not None:
+            named["validation_loss"] = self.validation_loss
+        return {name: np.asarray(value) for name, value in named.items()}
 
 
 def run_epoch(state: FitState, problem: Problem) -> tuple[FitState, EpochLog]:
@@ -68,16 +76,11 @@ def _validate(parameters: PyTree, problem: Problem, *, key: PRNGKeyArray) -> Sca
         return None
     model = eqx.combine(parameters, problem.frozen)
     objective, solver, held_out = problem.objective, problem.solver, problem.validation
-    groups = [held_out]
-    if problem.training.judge == "median":
-        groups = [held_out.take(jnp.array([n])) for n in range(held_out.count)]
 
-    def one(group: Batch, key: PRNGKeyArray) -> Scalar:
-        return objective(model, solver, group, group.count, key=key).log_likelihood
+    def one(key: PRNGKeyArray) -> Scalar:
+        return objective(model, solver, held_out, held_out.count, key=key).log_likelihood
 
-    keys = jr.split(key, VALIDATION_DRAWS)
-    losses = [-jax.vmap(lambda key, g=group: one(g, key))(keys).mean() for group in groups]
-    return jnp.median(jnp.stack(losses))
+    return -jax.vmap(one)(jr.split(key, VALIDATION_DRAWS)).mean()
 
 
 def _shuffle(problem: Problem, *, key: PRNGKeyArray):

@@ -9,9 +9,8 @@ import jax.numpy as jnp
 from hybridsde._parameters import trainable
 from hybridsde._types import Array, Bool, Int, PRNGKeyArray, PyTree, Scalar
 from hybridsde.fit.training import Training
-from hybridsde.model import BayesianSDE
 
-Selection = Callable[[BayesianSDE], PyTree]
+Selection = Callable[[PyTree], PyTree]
 """Marks the arrays of a model that training may move."""
 
 
@@ -36,7 +35,7 @@ class FitState(eqx.Module):
     @classmethod
     def init(
         cls,
-        model: BayesianSDE,
+        model: eqx.Module,
         training: Training,
         steps: int,
         select: Selection = trainable,

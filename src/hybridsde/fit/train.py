@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import equinox as eqx
 import jax
@@ -11,43 +12,32 @@ import numpy as np
 
 from hybridsde._devices import over_seeds
 from hybridsde._parameters import trainable
-from hybridsde._types import Array, Keys, PRNGKeyArray, PyTree
+from hybridsde._types import Keys, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
 from hybridsde.fit.checkpoint import Checkpoint
-from hybridsde.fit.epoch import EpochLog, Problem, run_epoch
-from hybridsde.fit.langevin import Chain, begin, run_block
+from hybridsde.fit.epoch import Problem, run_epoch
+from hybridsde.fit.langevin import sample
+from hybridsde.fit.progress import Callback, Told
 from hybridsde.fit.state import FitState, Selection
 from hybridsde.fit.training import Training
-from hybridsde.model import BayesianMLP, BayesianSDE, SampledNetworks
-from hybridsde.objective import SGLD, AbstractObjective, sampled
+from hybridsde.model import BayesianMLP
+from hybridsde.objective import SGLD, AbstractObjective
 from hybridsde.simulate import AbstractSolver, EulerMaruyama
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a callback is told after each epoch; arrays over seeds where fits are mapped.
-
-    Epochs of successive chunks count on.
-    """
-
-    epoch: int
-    epochs: int
-    terms: dict[str, np.ndarray]
-
-
-Callback = Callable[[Progress], None]
 
 
 class FitDiverged(RuntimeWarning):
     """A fit was stopped because its loss exploded or was not finite."""
 
 
+Model = TypeVar("Model", bound=eqx.Module)
+
+
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(Generic[Model]):
     """A trained model, or several along a leading `seed` axis, and how training went."""
 
-    model: BayesianSDE
+    model: Model
     history: dict[str, np.ndarray]
     """Every term, one row per epoch; `validation_loss` where there are validation data."""
     diverged: np.ndarray
@@ -56,7 +46,7 @@ class Fitted:
 
 
 def train(
-    model: BayesianSDE,
+    model: Model,
     data: Batch,
     objective: AbstractObjective,
     *,
@@ -67,19 +57,19 @@ def train(
     checkpoint: Checkpoint | None = None,
     select: Selection = trainable,
     key: PRNGKeyArray,
-) -> Fitted:
+) -> Fitted[Model]:
     """Fit one model. The same key gives the same numbers, also where a checkpoint is taken up."""
     solver, training = solver or EulerMaruyama(), training or Training()
     steps = training.steps(data.count, data.times.shape[-1])
     state, frozen = FitState.init(model, training, steps, select, key=key)
     problem = Problem(frozen, data, validation, objective, solver, training)
-    told = _Told(tuple(callbacks), training, objective)
+    told = Told(tuple(callbacks), _epochs(training, objective))
     fitted = _drive(_one_epoch, state, problem, told, checkpoint=checkpoint)
-    return _sample(_plainly, fitted, problem, told, key)
+    return _sample(fitted, problem, told, key, _directly)
 
 
 def train_many(
-    models: BayesianSDE,
+    models: Model,
     data: Batch,
     objective: AbstractObjective,
     *,
@@ -90,7 +80,7 @@ def train_many(
     chunk: int = 50,
     select: Selection = trainable,
     keys: Keys,
-) -> Fitted:
+) -> Fitted[Model]:
     """Fit a model per key as one program on all devices, `chunk` at a time to bound memory.
 
     `models`, `data`, `validation` and `objective` carry a leading `seed` axis on every array:
@@ -111,9 +101,9 @@ def train_many(
             lambda one, key, steps=steps: FitState.init(one, training, steps, select, key=key)
         )(m, keys[chosen])
         problem = Problem(frozen, d, v, o, solver, training)
-        told = _Told(tuple(callbacks), training, objective, part, len(starts))
+        told = Told(tuple(callbacks), _epochs(training, objective), part, len(starts))
         fitted = _drive(_many_epochs, state, problem, told)
-        fitted = _sample(over_seeds, fitted, problem, told, keys[chosen])
+        fitted = _sample(fitted, problem, told, keys[chosen], over_seeds)
         parts.append(_keep(fitted, min(size, count - first)))
     return _join(parts)
 
@@ -128,45 +118,20 @@ def _many_epochs(states: FitState, problem: Problem):
     return over_seeds(run_epoch, states, problem)
 
 
-def _plainly(function: Callable, *args: PyTree) -> PyTree:
+def _directly(function: Callable, *args: PyTree) -> PyTree:
     return function(*args)
 
 
-@eqx.filter_jit
-def _begin(apply: Callable, models: BayesianSDE, keys: PRNGKeyArray | Keys, problem: Problem):
-    return apply(begin, models, keys, problem)
-
-
-@eqx.filter_jit
-def _block(
-    apply: Callable, chains: Chain, blocks: Array, keys: PRNGKeyArray | Keys, problem: Problem
-):
-    return apply(run_block, chains, blocks, keys, problem)
-
-
-@dataclass(frozen=True)
-class _Told:
-    """The callbacks, and how far all of it is: chunks of fits, each of epochs and blocks."""
-
-    callbacks: tuple[Callback, ...]
-    training: Training
-    objective: AbstractObjective
-    part: int = 0
-    parts: int = 1
-
-    def __call__(self, done: int, terms: dict[str, np.ndarray]) -> None:
-        objective = self.objective
-        blocks = objective.blocks if isinstance(objective, SGLD) else 0
-        each = self.training.epochs + blocks
-        for callback in self.callbacks:
-            callback(Progress(self.part * each + done, self.parts * each, terms))
+def _epochs(training: Training, objective: AbstractObjective) -> int:
+    """Epochs of a fit and blocks of Langevin steps after it."""
+    return training.epochs + (objective.blocks if isinstance(objective, SGLD) else 0)
 
 
 def _drive(
     step: Callable,
     state: FitState,
     problem: Problem,
-    told: _Told,
+    told: Told,
     checkpoint: Checkpoint | None = None,
 ) -> Fitted:
     """Run epochs until all fits are over, then pick the state to keep."""
@@ -182,12 +147,14 @@ def _drive(
                 break
             problem = replace(problem, length=problem.training.length_at(epoch))
             after, log = step(state, problem)
-            terms = _columns(log)  # waits for the epoch; a Ctrl-C lands here or before
+            terms = log.columns()  # waits for the epoch; a Ctrl-C lands here or before
             rows = {name: [*history.get(name, ()), value] for name, value in terms.items()}
             state, history = after, rows
             told(epoch + 1, terms)
             if checkpoint:
                 checkpoint.keep(state, history)
+        if checkpoint and isinstance(problem.objective, SGLD):  # much is still to come
+            checkpoint.keep(state, history, now=True)
     except KeyboardInterrupt:
         if checkpoint:
             checkpoint.keep(state, history, now=True)
@@ -208,16 +175,12 @@ def _drive(
 
 
 def _sample(
-    apply: Callable, fitted: Fitted, problem: Problem, told: _Told, keys: PRNGKeyArray | Keys
+    fitted: Fitted, problem: Problem, told: Told, keys: PRNGKeyArray | Keys, apply: Callable
 ) -> Fitted:
     """Langevin steps after a fit that asks for them; its model then draws kept networks."""
-    objective, epochs = problem.objective, problem.training.epochs
-    if not (isinstance(objective, SGLD) and isinstance(fitted.model.network, BayesianMLP)):
+    if not (isinstance(problem.objective, SGLD) and isinstance(fitted.model.network, BayesianMLP)):
         return fitted
-    problem = replace(problem, frozen=None, length=problem.training.length_at(epochs - 1))
-    chain = _begin(apply, fitted.model, keys, problem)
-    curvature = np.asarray(chain.curvature)
-    stuck = ~(np.isfinite(curvature) & (curvature > 0))
+    model, stuck = sample(fitted.model, problem, told, keys, apply)
     if stuck.any():
         warnings.warn(
             f"{stuck.sum()} of {stuck.size} Langevin chains cannot move: the curvature at the most "
@@ -225,15 +188,6 @@ def _sample(
             FitDiverged,
             stacklevel=3,
         )
-    visited = []
-    for block in range(objective.blocks):
-        numbers = jnp.full(fitted.diverged.shape, block)
-        chain, terms = _block(apply, chain, numbers, keys, problem)
-        visited.append(chain.weights)
-        told(epochs + block + 1, _columns(EpochLog(terms, None)))
-    axis = fitted.diverged.ndim
-    samples = jax.tree.map(lambda *leaves: jnp.stack(leaves, axis), *visited[-objective.keep :])
-    model = sampled(fitted.model, SampledNetworks(samples))
     return replace(fitted, model=model, diverged=np.asarray(fitted.diverged | stuck))
 
 
@@ -257,14 +211,6 @@ def _align(flag, leaf):
 
 def _slice(tree: PyTree, indices: np.ndarray) -> PyTree:
     return jax.tree.map(lambda leaf: leaf[indices] if eqx.is_array(leaf) else leaf, tree)
-
-
-def _columns(log: EpochLog) -> dict[str, np.ndarray]:
-    """An epoch as named numbers."""
-    named = log.terms._asdict()
-    if log.validation_loss is not None:
-        named["validation_loss"] = log.validation_loss
-    return {name: np.asarray(value) for name, value in named.items()}
 
 
 def _keep(fitted: Fitted, count: int) -> Fitted:

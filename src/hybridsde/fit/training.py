@@ -15,8 +15,6 @@ class Training:
     - `batch_size`: series per gradient step.
     - `learning_rate`, `schedule`: "cosine" decays to a hundredth of it, "constant" does not.
     - `clip`: largest norm of a gradient; longer ones are shortened. None leaves them alone.
-    - `judge`: how the losses of several validation series become one: "mean", or "median", which
-      a few odd series cannot decide.
     - `patience`: with validation data, stop after this many epochs without improvement.
     - `bad_steps`: stop after this many consecutive steps without a finite loss and gradient.
     - `snippets`: pairs (epochs, rows), such as ((40, 30), (20, 100)): first train on random windows
@@ -29,7 +27,6 @@ class Training:
     learning_rate: float = 5e-3
     schedule: str = "cosine"
     clip: float | None = 10.0
-    judge: str = "mean"
     patience: int | None = None
     bad_steps: int = 10
     snippets: tuple[tuple[int, int], ...] | None = None
@@ -44,8 +41,6 @@ class Training:
             check_positive(self.clip, "clip")
         if self.patience is not None:
             check_whole(self.patience, "patience")
-        if self.judge not in ("mean", "median"):
-            raise ValueError(f"`judge` must be mean or median, but is {self.judge!r}.")
         if self.schedule not in ("cosine", "constant"):
             raise ValueError(f"`schedule` must be cosine or constant, but is {self.schedule!r}.")
 

@@ -4,7 +4,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 
-from hybridsde._devices import over_seeds
+from hybridsde._devices import over_seeds, repetitions
 from hybridsde._types import Array, Float, Keys, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.forecast.scores import gaussian_nll, mixture_nll, score
@@ -87,8 +87,8 @@ def score_ensembles(
             states = simulate(model, solver, batch, samples=draws, key=path_key).states
             return _seen(model.observation, states, noise_key)
 
-        count, context = len(members.scale.value.state_sd), members.context
-        parts = eqx.filter_vmap(of_member)(members, jr.split(key, count))
+        context = members.context
+        parts = eqx.filter_vmap(of_member)(members, jr.split(key, repetitions(members)))
         means, seen, sd = (part.reshape(-1, *part.shape[2:]) for part in parts)
         raw = members.observation.raw
         error = (raw(means).mean(0) - raw(batch.values)) ** 2

@@ -7,14 +7,14 @@ import jax.numpy as jnp
 from hybridsde._parameters import Fixed
 from hybridsde._types import Array, Bool, Float, Numbers, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
-from hybridsde.model.bayesian import AbstractBayesianNetwork
+from hybridsde.model.bayesian import AbstractBayesianNetwork, SampledNetworks
 from hybridsde.model.diffusion import AbstractDiffusion, check_invertible, constant_diffusion
 from hybridsde.model.drift import KnownDrift, LearnedDrift, make_gate
 from hybridsde.model.network import ZeroNetwork
 from hybridsde.model.observation import AbstractObservation
 from hybridsde.model.scaling import Scale
 from hybridsde.model.start import AbstractStart
-from hybridsde.model.weights import AbstractWeights
+from hybridsde.model.weights import AbstractWeights, HeldWeights
 from hybridsde.physics import AbstractPhysics
 
 
@@ -79,6 +79,10 @@ class BayesianSDE(eqx.Module):
     def start_normals(self) -> int:
         """How many standard normals a draw of h₀ takes."""
         return self.start.normals(self.states)
+
+    def with_networks(self, networks: SampledNetworks) -> "BayesianSDE":
+        """The model that draws one of these networks for a path."""
+        return eqx.tree_at(lambda m: (m.network, m.weights), self, (networks, HeldWeights()))
 
     def draw(self, *, key: PRNGKeyArray) -> SDE:
         """θ ~ p_φ(θ), and the SDE that it drives."""

@@ -9,4 +9,3 @@ from hybridsde.objective.elbo import ELBO as ELBO
 from hybridsde.objective.empirical_bayes import EmpiricalBayes as EmpiricalBayes
 from hybridsde.objective.pac_bayes import EmpiricalPACBayes as EmpiricalPACBayes
 from hybridsde.objective.sgld import SGLD as SGLD
-from hybridsde.objective.sgld import sampled as sampled

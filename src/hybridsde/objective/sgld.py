@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from hybridsde._types import Array, Float, Int, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_positive, check_whole
-from hybridsde.model import BayesianMLP, BayesianSDE, HeldWeights, SampledNetworks
+from hybridsde.model import BayesianMLP, BayesianSDE, SampledNetworks
 from hybridsde.objective.base import AbstractObjective, Terms, check_settings, estimate
 from hybridsde.simulate import AbstractSolver
 
@@ -29,7 +29,8 @@ class SGLD(AbstractObjective):
     where λ is the steepest curvature at the most probable weights: steps of more than 2/λ diverge,
     and λ differs by many orders of magnitude from one model to another. `keep` networks from the
     second half of the T `steps` are what forecasts draw from, each held along its path. Where
-    snippets are trained on, those of the last length stand for the series here too.
+    snippets are trained on, those of the last length stand for the series here too. A fit that is
+    taken up from a checkpoint repeats its Langevin steps.
     """
 
     samples: int = eqx.field(static=True, default=2)
@@ -42,7 +43,11 @@ class SGLD(AbstractObjective):
     def __check_init__(self):
         check_settings(self.samples, self.estimator)
         check_whole(self.keep, "keep")
-        check_whole(self.steps, "steps", least=2 * self.keep)
+        check_whole(self.steps, "steps", least=self.blocks)
+        if self.steps % self.blocks:
+            raise ValueError(
+                f"`steps` must be a multiple of twice `keep`, {self.blocks}, but is {self.steps}."
+            )
         check_positive(self.step_size, "step_size")
 
     def __call__(
@@ -59,7 +64,7 @@ class SGLD(AbstractObjective):
         log_prior = jnp.zeros(())
         if isinstance(network, BayesianMLP):
             log_prior = network.log_prior(network.mean())
-            model = sampled(model, SampledNetworks.point(network.mean()))
+            model = model.with_networks(SampledNetworks.point(network.mean()))
         found = estimate(model, solver, batch, self.samples, self.estimator, key=key)
         mll, price = found.log_likelihood.mean(), -log_prior / total
         return Terms(price - mll, mll, found.path_kl, model.network.kl_to_prior(), price)
@@ -72,8 +77,3 @@ class SGLD(AbstractObjective):
     def step_at(self, t: Int[Array, ""]) -> Float[Array, ""]:
         """ε_t in units of 1/λ."""
         return self.step_size * (1 + 100 * t / self.steps) ** -DECAY
-
-
-def sampled(model: BayesianSDE, networks: SampledNetworks) -> BayesianSDE:
-    """The model that draws one of these networks for a path."""
-    return eqx.tree_at(lambda m: (m.network, m.weights), model, (networks, HeldWeights()))

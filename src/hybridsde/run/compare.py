@@ -1,6 +1,5 @@
 """The same recordings with and without physics, with and without the PAC term."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,14 +12,11 @@ import pandas as pd
 
 from hybridsde._devices import same_for_seeds
 from hybridsde._errors import InputError
-from hybridsde.fit import Callback, Fitted, train_many
+from hybridsde.fit import Callback, Fitted, Watch, train_many
 from hybridsde.forecast import SCORES, score_many
 from hybridsde.run.calibrate import calibrate_many
 from hybridsde.run.project import Project
 from hybridsde.run.settings import PhysicsSettings
-
-Watch = Callable[[str], tuple[Callback, ...]]
-"""Given the name of a variant, callbacks that follow its fits."""
 
 
 @dataclass(frozen=True)

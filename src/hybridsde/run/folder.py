@@ -19,7 +19,6 @@ from hybridsde._errors import InputError
 from hybridsde._files import make_folder, write_whole
 from hybridsde.fit.checkpoint import fill, named_arrays, read_arrays
 from hybridsde.model import BayesianSDE, HybridSDE, SampledNetworks
-from hybridsde.objective import sampled
 from hybridsde.run.declaration import PHYSICS_FILE, blank_batch, declare, physics_source, rebuild
 from hybridsde.simulate import AbstractSolver, EulerMaruyama, Heun
 
@@ -113,8 +112,8 @@ def load_run(
         raise InputError(f"{folder / RUN} is damaged ({error}). Fit again.") from None
     arrays, _ = read_arrays(path)
     networks = facts.get(NETWORKS, 0)
-    if not (isinstance(networks, int) and networks >= 0 and (declared.hidden is not None)):
-        networks = 0
+    if not isinstance(networks, int) or networks < 0 or (networks and declared.hidden is None):
+        raise InputError(f"{folder / RUN} is damaged: {NETWORKS!r} is {networks!r}. Fit again.")
     model = fill(_untrained(declared, networks), arrays, path)
     try:
         history = pd.read_csv(folder / HISTORY, index_col="epoch")
@@ -137,7 +136,7 @@ def _untrained(declared: HybridSDE, networks: int) -> BayesianSDE:
         if not networks:
             return model
         samples = jax.tree.map(lambda leaf: jnp.stack([leaf] * networks), model.network.mean())
-        return sampled(model, SampledNetworks(samples))
+        return model.with_networks(SampledNetworks(samples))
 
     return eqx.filter_eval_shape(build, jr.key(0))
 
