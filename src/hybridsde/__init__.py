@@ -7,6 +7,7 @@ for two things: `hybridsde.fit` is the function; its folder is reached by
 `from hybridsde.fit.train import …`.
 """
 
+from hybridsde import baselines as baselines
 from hybridsde import datasets as datasets
 from hybridsde._devices import use_all_cores as use_all_cores
 from hybridsde._errors import InputError as InputError

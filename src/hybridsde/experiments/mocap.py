@@ -105,6 +105,10 @@ class Preset:
     noise_of_residuals: bool = False
     """Whether σ of every channel is set after training, by forecasts of the training sequences."""
 
+    def __post_init__(self):
+        if DRAWS % self.members:
+            raise ValueError(f"`members` must divide {DRAWS}, but is {self.members}.")
+
     def training(self, series: int, rows: int) -> Training:
         """Epochs that make up about as many gradient steps."""
         plain = Training(batch_size=self.batch_size)
@@ -204,7 +208,7 @@ class Trainer:
             mse_all_mean=float(np.mean(scores["mse_all"])),
             published_mse=published[0],
             published_sd=published[1],
-            diverged=int(np.sum(fitted.diverged)),
+            diverged=int(fitted.diverged.reshape(-1, self._preset.members).any(1).sum()),
             seconds=time.monotonic() - began,
         )
 
@@ -296,7 +300,8 @@ def _with_residuals(models: BayesianSDE, train: Batch, keys: Keys) -> BayesianSD
         paths = simulate(model, EulerMaruyama(), batch, samples=DRAWS, key=key)
         means = model.observation.mean(paths.states[:, :, model.context :])
         error = (means.mean(0) - batch.values[:, model.context :]) ** 2
-        left = jnp.mean(error - means.var(0, ddof=1), (0, 1))
+        seen = batch.observed[:, model.context :]
+        left = jnp.mean(error - means.var(0, ddof=1), (0, 1), where=seen)
         return jnp.sqrt(jnp.maximum(left, SMALLEST_NOISE**2))
 
     sd = over_seeds(one, models, train, keys, one_by_one=True)

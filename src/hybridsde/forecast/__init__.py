@@ -6,6 +6,7 @@ from hybridsde.forecast.evaluate import score_many as score_many
 from hybridsde.forecast.evaluate import score_paths as score_paths
 from hybridsde.forecast.forecast import Forecast as Forecast
 from hybridsde.forecast.forecast import label as label
+from hybridsde.forecast.paths import clock_of as clock_of
 from hybridsde.forecast.paths import future as future
 from hybridsde.forecast.paths import predict as predict
 from hybridsde.forecast.scores import SCORES as SCORES

@@ -5,13 +5,44 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
 from hybridsde.model import BayesianSDE
 from hybridsde.simulate import AbstractSolver, simulate
 
 STEPS_AT_ONCE = 5_000_000
 """Path-steps simulated in one call, which bounds the memory that the noise takes."""
+
+
+def clock_of(
+    start: Trajectories, times: Numbers | None, elapsed: Numbers | None, context: int
+) -> np.ndarray:
+    """Forecast times on the clock of the data, one row per trajectory."""
+    if (times is None) == (elapsed is None):
+        raise ValueError("Give exactly one of `times` and `elapsed`.")
+    first = start.times[:, :1]
+    name = "times" if elapsed is None else "elapsed"
+    given = np.asarray(times if elapsed is None else elapsed, float)
+    rows = len(given) if given.ndim == 2 else len(start)
+    if given.ndim not in (1, 2) or given.size == 0 or rows != len(start):
+        raise ValueError(
+            f"`{name}` must be one grid for all, or one row for each of the {len(start)} "
+            f"trajectories, but has shape {given.shape}."
+        )
+    clock = np.broadcast_to(given, (len(start), given.shape[-1]))
+    clock = clock if elapsed is None else first + clock
+    whole = np.concatenate([start.times[:, context - 1 : context], clock], 1)
+    if not np.isfinite(whole).all():
+        raise ValueError(f"`{name}` must be finite.")
+    early = np.argwhere(np.diff(whole, axis=1) < 0)
+    if early.size:
+        series, index = early[0]
+        raise ValueError(
+            f"`{name}` must not decrease or lie before the start of a trajectory, but for "
+            f"{start.ids[series]!r} entry {index} is {clock[series, index]:g} after "
+            f"{whole[series, index]:g}. Use `elapsed` for times since each start."
+        )
+    return clock
 
 
 def future(

@@ -37,8 +37,7 @@ def gaussian_nll(
     values: Float[Array, "*shape obs"],
 ) -> Float[Array, "*shape obs"]:
     """−ln N(y; m, v + σ²), m and v the mean and variance of the draws, σ² the mean of theirs."""
-    noise = jnp.broadcast_to(sd, (len(means), *(1,) * (means.ndim - 2), means.shape[-1]))
-    variance = means.var(0, ddof=1) + (noise**2).mean(0)
+    variance = means.var(0, ddof=1) + jnp.mean(jnp.broadcast_to(sd, means.shape) ** 2, 0)
     return 0.5 * (jnp.log(2 * jnp.pi * variance) + (values - means.mean(0)) ** 2 / variance)
 
 

@@ -113,17 +113,28 @@ class EncodedStart(AbstractStart):
     ) -> Float[Array, " state"]:
         """One draw of h₀, from standard normals."""
         del observation, scale
+        blur = jnp.zeros(())
+        if self.jitter:
+            own = len(epsilon) - self.context * values.shape[-1]
+            blur, epsilon = self.jitter * epsilon[own:], epsilon[:own]
+        mean, sd = self.distribution(values, observed, blur)
+        return mean + sd * epsilon
+
+    def distribution(
+        self,
+        values: Float[Array, "time obs"],
+        observed: Bool[Array, "time obs"],
+        blur: Float[Array, "*normal"] | float = 0.0,
+    ) -> tuple[Float[Array, " state"], Float[Array, "*state"]]:
+        """μ and s of h₀; `blur` is added to the standardised values."""
         first = slice(0, self.context)
         channels = self.channels.value
-        seen = (values[first] - channels.mean) / channels.sd
-        if self.jitter:
-            own = len(epsilon) - seen.size
-            seen, epsilon = seen + self.jitter * epsilon[own:].reshape(seen.shape), epsilon[:own]
-        code = self.encoder(jnp.where(observed[first], seen, 0.0).reshape(-1), None)
-        size = len(epsilon)
+        seen = ((values[first] - channels.mean) / channels.sd).reshape(-1) + blur
+        code = self.encoder(jnp.where(observed[first].reshape(-1), seen, 0.0), None)
         if not self.spread:
-            return code
-        return code[:size] + self.spread * jnp.exp(code[size:]) * epsilon
+            return code, jnp.zeros(())
+        mean, log_sd = jnp.split(code, 2)
+        return mean, self.spread * jnp.exp(log_sd)
 
 
 def encoder_and_decoder(
@@ -133,6 +144,7 @@ def encoder_and_decoder(
     names: tuple[str, ...],
     sd: AbstractParameter,
     *,
+    positive: tuple[str, ...] = (),
     key: PRNGKeyArray,
 ) -> tuple[EncodedStart, DecodedObservation]:
     """Untrained maps between the first rows, latent states and observations."""
@@ -152,4 +164,6 @@ def encoder_and_decoder(
     start = EncodedStart(
         encoder, channels, latent.context, float(latent.spread), float(latent.jitter)
     )
-    return start, DecodedObservation(decoder=decoder, channels=channels, sd=sd, names=names)
+    return start, DecodedObservation(
+        decoder=decoder, channels=channels, sd=sd, names=names, positive=positive
+    )

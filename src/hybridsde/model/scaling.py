@@ -116,6 +116,12 @@ def _rate(batch: Batch, sd: Float[Array, " obs"]) -> Float[Array, " obs"]:
     return jnp.where(rate > 0, rate, sd / batch.steps.sum(1).max())
 
 
+def typical_rate(batch: Batch) -> Float[Array, ""]:
+    """How fast observations change, in units of their spreads per unit of time."""
+    _, sd = _moments(batch.values, batch.observed)
+    return jnp.mean(_rate(batch, sd) / sd)
+
+
 def rough_diffusion(batch: Batch, lift: Float[Array, "state obs"]) -> Float[Array, " state"]:
     """A first guess at a diagonal G from how much neighbouring slopes disagree.
 

@@ -210,11 +210,17 @@ def _details(
 
 def _diagnose(run: "Run", data: Trajectories, question: Question, key: PRNGKeyArray) -> Certificate:
     """The paper's three tiers: never a guarantee."""
+    kl = float(run.model.network.kl_to_prior())
+    if not np.isfinite(kl):
+        raise InputError(
+            "The weights of this run are a sample (SGLD): their KL to the prior is infinite, and "
+            'so is the paper\'s bound. Take bound = "holdout" on unseen trajectories.'
+        )
     draws = -(-question.draws // len(data))
     found = evidence_of(run, data, draws, key=key)
     result = paper_tiers(
         np.asarray(found.log_z, float),
-        float(run.model.network.kl_to_prior()),
+        kl,
         float(found.path_kl.mean()),
         question.delta,
         gates=question.gates,

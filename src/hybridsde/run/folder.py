@@ -112,7 +112,8 @@ def load_run(
         raise InputError(f"{folder / RUN} is damaged ({error}). Fit again.") from None
     arrays, _ = read_arrays(path)
     networks = facts.get(NETWORKS, 0)
-    if not isinstance(networks, int) or networks < 0 or (networks and declared.hidden is None):
+    whole = isinstance(networks, int) and not isinstance(networks, bool) and networks >= 0
+    if not whole or (networks and declared.hidden is None):
         raise InputError(f"{folder / RUN} is damaged: {NETWORKS!r} is {networks!r}. Fit again.")
     model = fill(_untrained(declared, networks), arrays, path)
     try:
@@ -135,7 +136,9 @@ def _untrained(declared: HybridSDE, networks: int) -> BayesianSDE:
         model = declared.init(batch, key=key)
         if not networks:
             return model
-        samples = jax.tree.map(lambda leaf: jnp.stack([leaf] * networks), model.network.mean())
+        samples = jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, (networks, *leaf.shape)), model.network.mean()
+        )
         return model.with_networks(SampledNetworks(samples))
 
     return eqx.filter_eval_shape(build, jr.key(0))

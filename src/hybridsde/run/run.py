@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -13,15 +13,17 @@ import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde._types import Numbers, PRNGKeyArray
+from hybridsde.baselines import AbstractBaseline
 from hybridsde.certify import AbstractLoss, Certificate, ConformalBand, Seen
 from hybridsde.certify.question import HOLD_OUT, Question
 from hybridsde.certify.seen import POSTERIOR
 from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.fit import Callback, Checkpoint, Training, train
-from hybridsde.forecast import SCORES, Forecast, evaluate, future, label, predict
+from hybridsde.forecast import SCORES, Forecast, clock_of, evaluate, future, label, predict
 from hybridsde.model import BayesianSDE, FrozenDrift, HybridSDE, check_starts
 from hybridsde.objective import AbstractObjective, EmpiricalPACBayes
+from hybridsde.run.baseline import BaselineRun, fit_baseline
 from hybridsde.run.certify import certify
 from hybridsde.run.conformal import conformal
 from hybridsde.run.declaration import declare, physics_source
@@ -116,7 +118,7 @@ class Run:
                 f"The model encodes the first {context} rows, but a series has fewer. Give "
                 f"`data.start({context})`."
             )
-        clock = _clock(start, times, elapsed, context)
+        clock = clock_of(start, times, elapsed, context)
         start = self.declared.encode(start)
         if inputs is not None:
             inputs = np.asarray(inputs, float)
@@ -223,8 +225,36 @@ class Run:
         return jr.fold_in(jr.key(self.seed), FORECASTS) if seed is None else jr.key(seed)
 
 
+@overload
 def fit(
     model: HybridSDE,
+    data: Trajectories,
+    *,
+    objective: AbstractObjective | None = ...,
+    solver: AbstractSolver | None = ...,
+    training: Training | None = ...,
+    validation: Trajectories | None = ...,
+    callbacks: Iterable[Callback] = ...,
+    checkpoint: str | Path | None = ...,
+    start_from: Run | None = ...,
+    seed: int = ...,
+) -> Run: ...
+
+
+@overload
+def fit(
+    model: AbstractBaseline,
+    data: Trajectories,
+    *,
+    training: Training | None = ...,
+    validation: Trajectories | None = ...,
+    callbacks: Iterable[Callback] = ...,
+    seed: int = ...,
+) -> BaselineRun: ...
+
+
+def fit(
+    model: HybridSDE | AbstractBaseline,
     data: Trajectories,
     *,
     objective: AbstractObjective | None = None,
@@ -235,14 +265,24 @@ def fit(
     checkpoint: str | Path | None = None,
     start_from: Run | None = None,
     seed: int = 0,
-) -> Run:
+) -> Run | BaselineRun:
     """Fit a declared model to recordings. The same seed gives the same numbers.
 
     By default Empirical PAC-Bayes, one Euler step per observation, Adam with cosine decay. With
     `validation` data the best epoch on them is kept. With `checkpoint`, the name of a file, a fit
     that was killed goes on where it was and ends with the same numbers. Encoder and decoder of a
     latent model begin as those of `start_from`, so that its latent states mean the same.
+
+    A system of `hybridsde.baselines` comes with a loss and a solver of its own.
     """
+    if isinstance(model, AbstractBaseline):
+        own = {"objective": objective, "solver": solver, "checkpoint": checkpoint}
+        for name, given in (own | {"start_from": start_from}).items():
+            if given is not None:
+                raise ValueError(f"{model.name} takes no `{name}`. Leave it out.")
+        return fit_baseline(
+            model, data, training=training, validation=validation, callbacks=callbacks, seed=seed
+        )
     model.check_training(data)
     if validation is not None:
         model.check_later(validation)
@@ -312,32 +352,3 @@ def frozen_drift(run: Run) -> FrozenDrift:
     For latent states begin the other fit with `start_from=run`, so that they mean the same.
     """
     return FrozenDrift.of(run.declared, run.model)
-
-
-def _clock(start: Trajectories, times, elapsed, context: int) -> np.ndarray:
-    """Forecast times on the clock of the data, one row per trajectory."""
-    if (times is None) == (elapsed is None):
-        raise ValueError("Give exactly one of `times` and `elapsed`.")
-    first = start.times[:, :1]
-    name = "times" if elapsed is None else "elapsed"
-    given = np.asarray(times if elapsed is None else elapsed, float)
-    rows = len(given) if given.ndim == 2 else len(start)
-    if given.ndim not in (1, 2) or given.size == 0 or rows != len(start):
-        raise ValueError(
-            f"`{name}` must be one grid for all, or one row for each of the {len(start)} "
-            f"trajectories, but has shape {given.shape}."
-        )
-    clock = np.broadcast_to(given, (len(start), given.shape[-1]))
-    clock = clock if elapsed is None else first + clock
-    whole = np.concatenate([start.times[:, context - 1 : context], clock], 1)
-    if not np.isfinite(whole).all():
-        raise ValueError(f"`{name}` must be finite.")
-    early = np.argwhere(np.diff(whole, axis=1) < 0)
-    if early.size:
-        series, index = early[0]
-        raise ValueError(
-            f"`{name}` must not decrease or lie before the start of a trajectory, but for "
-            f"{start.ids[series]!r} entry {index} is {clock[series, index]:g} after "
-            f"{whole[series, index]:g}. Use `elapsed` for times since each start."
-        )
-    return clock

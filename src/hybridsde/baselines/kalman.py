@@ -1,0 +1,309 @@
+"""The linear-Gaussian state-space model, fitted by expectation maximisation (Shumway and Stoffer
+1982).
+
+    x_0 ~ N(m_0, P_0),   x_{t+1} ~ N(A x_t, Q),   y_t ~ N(d + C x_t, R)
+
+R is diagonal. Smoothing is that of statsmodels; series are put one after the other, with A = 0 and
+Q = P_0 where a new one begins, which is exact.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax import lax
+
+from hybridsde._errors import InputError
+from hybridsde._parameters import Fixed
+from hybridsde._types import Array, Bool, Float, PRNGKeyArray
+from hybridsde.baselines.base import (
+    AbstractEstimated,
+    AbstractForecaster,
+    Prediction,
+    direct,
+)
+from hybridsde.data import Batch
+from hybridsde.data.checks import check_whole
+from hybridsde.fit import Callback, Fitted, Progress, Training
+from hybridsde.model import GaussianObservation
+from hybridsde.objective import Terms
+
+SMALLEST = 1e-4
+"""Variances stay above this share of the spread that they belong to."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LinearGaussian(AbstractEstimated):
+    """A linear-Gaussian state-space model (Kalman).
+
+    - `states`: dimensions of x.
+    - `iterations`: of expectation maximisation.
+    - `given`: first rows of a series that a forecast is given.
+    """
+
+    states: int = 6
+    iterations: int = 50
+    given: int = 1
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("states", "iterations", "given"):
+            check_whole(getattr(self, name), name)
+        if self.noise is not None:
+            raise ValueError("`noise` cannot be set: it is estimated with everything else.")
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return "linear-Gaussian"
+
+    @property
+    def context(self) -> int:
+        """How many first rows a forecast is given."""
+        return self.given
+
+    @property
+    def discrete(self) -> bool:
+        """Rows come in equal steps of time; values may be missing."""
+        return True
+
+    def init(self, batch: Batch, *, key: PRNGKeyArray) -> "StateSpace":
+        """States are principal components of the recordings, filled in by column means."""
+        del key
+        y, seen = _arrays(batch)
+        matrices = first_guess(y, seen, self.states)
+        return self._model(matrices, y, seen)
+
+    def fit(
+        self,
+        batch: Batch,
+        *,
+        validation: Batch | None = None,
+        training: Training | None = None,
+        callbacks: Iterable[Callback] = (),
+        key: PRNGKeyArray,
+    ) -> Fitted[AbstractForecaster]:
+        """Expectation maximisation; every iteration raises the likelihood of the recordings."""
+        del validation, training, key
+        y, seen = _arrays(batch)
+        centre, scale = _standards(y, seen)
+        matrices = first_guess(y, seen, self.states)
+        recorded, callbacks = np.asarray(batch.recorded), tuple(callbacks)
+        losses = []
+        for iteration in range(self.iterations):
+            found = smooth(matrices, (y - centre) / scale, seen, recorded)
+            matrices = improved(found, (y - centre) / scale, seen)
+            losses.append(-found.log_likelihood / len(y))
+            for callback in callbacks:
+                callback(Progress(iteration + 1, self.iterations, {"loss": np.array(losses[-1])}))
+        history = {"loss": np.array(losses)}
+        model = self._model(matrices, y, seen)
+        return Fitted(model, history, np.array(False), np.array(self.iterations))
+
+    def _model(self, m: "Matrices", y: np.ndarray, seen: np.ndarray) -> "StateSpace":
+        centre, scale = _standards(y, seen)
+        sd = jnp.asarray(np.sqrt(m.r) * scale)
+        arrays = (m.a, m.q, m.c * scale[:, None], m.d * scale + centre, m.m0, m.p0)
+        a, q, c, d, m0, p0 = (Fixed(jnp.asarray(one, float)) for one in arrays)
+        seen_through = direct(self, Fixed(sd))
+        return StateSpace(
+            a=a, q=q, c=c, d=d, m0=m0, p0=p0, observation=seen_through, given=self.given
+        )
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """The model in standardised observations; R as its diagonal."""
+
+    a: np.ndarray
+    q: np.ndarray
+    c: np.ndarray
+    d: np.ndarray
+    r: np.ndarray
+    m0: np.ndarray
+    p0: np.ndarray
+
+
+@dataclass(frozen=True)
+class Smoothed:
+    """Moments of the states given all rows of their series; one array for all series."""
+
+    mean: np.ndarray
+    cov: np.ndarray
+    cross: np.ndarray
+    """Cov(x_{t+1}, x_t), for every t that has a successor."""
+    first: np.ndarray
+    """Which rows begin a series."""
+    rows: np.ndarray
+    """Which series and time they are."""
+    log_likelihood: float
+
+
+def _arrays(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+    return np.asarray(batch.values, float), np.asarray(batch.observed)
+
+
+def _standards(y: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    centre, scale = y.mean((0, 1), where=seen), y.std((0, 1), where=seen)
+    return centre, np.where(scale > 0, scale, 1.0)
+
+
+def first_guess(y: np.ndarray, seen: np.ndarray, states: int) -> Matrices:
+    """Principal components, a regression of each row on the one before, and what is left."""
+    centre, scale = _standards(y, seen)
+    flat = np.where(seen, (y - centre) / scale, 0.0)
+    whole = flat.reshape(-1, flat.shape[-1])
+    _, size, axes = np.linalg.svd(whole, full_matrices=False)
+    kept = min(states, len(axes))
+    c = np.zeros((flat.shape[-1], states))
+    spread = size[:kept] / np.sqrt(len(whole))
+    c[:, :kept] = axes[:kept].T * spread
+    rng = np.random.default_rng(0)
+    c[:, kept:] = 0.01 * rng.normal(size=c[:, kept:].shape)
+    x = flat @ np.linalg.pinv(c).T
+    before, after = x[:, :-1].reshape(-1, states), x[:, 1:].reshape(-1, states)
+    a = np.linalg.lstsq(before, after, rcond=None)[0].T
+    q = np.cov((after - before @ a.T).T).reshape(states, states) + 1e-3 * np.eye(states)
+    r = np.maximum(((flat - x @ c.T) ** 2).mean((0, 1)), 1e-2)
+    return Matrices(a, q, c, np.zeros(len(c)), r, x[:, 0].mean(0), np.eye(states))
+
+
+def smooth(m: Matrices, y: np.ndarray, seen: np.ndarray, recorded: np.ndarray) -> Smoothed:
+    """The expectation step: Kalman filter and smoother over all series at once."""
+    rows = np.argwhere(recorded)
+    flat, first = y[recorded], rows[:, 1] == 0
+    count, states = len(rows), len(m.a)
+    begins = np.append(first[1:], False)
+    a, q = (np.repeat(one[..., None], count, -1) for one in (m.a, m.q))
+    a[..., begins], q[..., begins] = 0.0, m.p0[..., None]
+    shift = np.where(begins, m.m0[:, None], 0.0)
+    model = _smoother()(k_endog=y.shape[-1], k_states=states)
+    model.bind(np.where(seen[recorded], flat, np.nan))
+    model["design"], model["obs_intercept"], model["obs_cov"] = m.c, m.d[:, None], np.diag(m.r)
+    model["transition"], model["state_cov"], model["state_intercept"] = a, q, shift
+    model["selection"] = np.eye(states)
+    model.initialize_known(m.m0, m.p0)
+    model.filter_collapsed = states < y.shape[-1]  # numbers as many as states, not observations
+    found: Any = model.smooth()
+    return Smoothed(
+        found.smoothed_state.T,
+        np.moveaxis(found.smoothed_state_cov, -1, 0),
+        np.moveaxis(found.smoothed_state_autocov, -1, 0),
+        first,
+        rows,
+        float(found.llf),
+    )
+
+
+def improved(s: Smoothed, y: np.ndarray, seen: np.ndarray) -> Matrices:
+    """The maximisation step, in closed form."""
+    series, time = s.rows.T
+    mean, states = s.mean, s.mean.shape[1]
+    square = s.cov + mean[:, :, None] * mean[:, None]
+    after = np.flatnonzero(~s.first)
+    cross = s.cross[after - 1] + mean[after][:, :, None] * mean[after - 1][:, None]
+    s00, s11, s10 = square[after - 1].sum(0), square[after].sum(0), cross.sum(0)
+    a = np.linalg.solve(s00.T, s10.T).T
+    q = (s11 - a @ s10.T) / len(after)
+    starts = mean[s.first]
+    m0 = starts.mean(0)
+    apart = starts - m0
+    p0 = s.cov[s.first].mean(0) + apart.T @ apart / len(starts)
+    values, there = y[series, time], seen[series, time]
+    wide = np.concatenate([mean, np.ones((len(mean), 1))], 1)
+    outer = np.zeros((len(mean), states + 1, states + 1))
+    outer[:, :states, :states] = s.cov
+    outer += wide[:, :, None] * wide[:, None]
+    c, d, r = [], [], []
+    for column in range(y.shape[-1]):
+        w = there[:, column]
+        gram, seen_y = outer[w].sum(0), values[w, column]
+        weights = np.linalg.solve(gram, wide[w].T @ seen_y)
+        left = (seen_y**2).sum() - weights @ (wide[w].T @ seen_y)
+        c.append(weights[:-1])
+        d.append(weights[-1])
+        r.append(max(left / w.sum(), SMALLEST))
+    small = SMALLEST * np.eye(states)
+    return Matrices(a, _symmetric(q) + small, np.array(c), np.array(d), np.array(r), m0, p0 + small)
+
+
+def _symmetric(matrix: np.ndarray) -> np.ndarray:
+    return (matrix + matrix.T) / 2
+
+
+def _smoother():
+    try:
+        from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother  # an extra
+    except ImportError:
+        raise InputError(
+            "The linear-Gaussian model needs statsmodels. Install it with: pip install "
+            "'hybridsde[baselines]'"
+        ) from None
+    return KalmanSmoother
+
+
+class StateSpace(AbstractForecaster):
+    """All matrices, in the units of the observations."""
+
+    a: Fixed
+    q: Fixed
+    c: Fixed
+    d: Fixed
+    m0: Fixed
+    p0: Fixed
+    observation: GaussianObservation
+    """Its `sd` is the root of the diagonal of R."""
+    given: int = eqx.field(static=True)
+
+    def loss(self, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
+        """Expectation maximisation needs none."""
+        raise NotImplementedError
+
+    def filtered(
+        self, values: Float[Array, "time obs"], observed: Bool[Array, "time obs"]
+    ) -> tuple[Float[Array, " state"], Float[Array, "state state"]]:
+        """Mean and covariance of the state after the last of these rows."""
+        a, q, c, d = (one.value for one in (self.a, self.q, self.c, self.d))
+        r = self.observation.sd.value**2
+
+        def update(mean: Array, cov: Array, y: Array, seen: Array):
+            weight = jnp.where(seen, 1 / r, 0.0)
+            precision = jnp.linalg.inv(cov) + (c.T * weight) @ c
+            after = jnp.linalg.inv(precision)
+            return mean + after @ (c.T @ (weight * (y - d - c @ mean))), (after + after.T) / 2
+
+        def step(carry, row):
+            mean, cov = carry
+            return update(a @ mean, a @ cov @ a.T + q, *row), None
+
+        first = update(self.m0.value, self.p0.value, values[0], observed[0])
+        found, _ = lax.scan(step, first, (values[1:], observed[1:]))
+        return found
+
+    def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
+        """States drawn after the given rows, and their noisy futures."""
+        given, rows = slice(0, self.given), batch.times.shape[1]
+        a, states = self.a.value, len(self.a.value)
+        root = jnp.linalg.cholesky(self.q.value)
+
+        def one(values: Array, observed: Array, key: PRNGKeyArray) -> Float[Array, "time obs"]:
+            mean, cov = self.filtered(values[given], observed[given])
+            normals = jr.normal(key, (rows - self.given + 1, states))
+            x = mean + jnp.linalg.cholesky(cov) @ normals[0]
+
+            def step(x: Array, normal: Array):
+                x = a @ x + root @ normal
+                return x, x
+
+            _, later = lax.scan(step, x, normals[1:])
+            before = jnp.broadcast_to(x, (self.given, states))
+            return jnp.concatenate([before, later]) @ self.c.value.T + self.d.value
+
+        keys = jr.split(key, (samples, batch.count))
+        means = jax.vmap(jax.vmap(one), (None, None, 0))(batch.values, batch.observed, keys)
+        return Prediction(means, self.observation.sd.value[None, None, None])

@@ -1,0 +1,311 @@
+"""Gaussian-process vector fields: npODE and npSDE (Heinonen, Yıldız, Mannerström, Intosalmi,
+Lähdesmäki 2018).
+
+    dx/dt = f(x),   f(x) = K(x, Z) K(Z, Z)⁻¹ U,   U = L V,   L Lᵀ = K(Z, Z)
+
+U are the values of the field at inducing points Z, whitened by L: V ~ N(0, I) under the prior. The
+kernel is α² exp(−½ |x − x′|²/ℓ²), one length ℓ for each dimension. With diffusion (npSDE),
+
+    dx = f(x) dt + g(x) dW,   ln g(x) = ln g₀ + K(x, Z) K(Z, Z)⁻¹ L V_g.
+
+States x are the observations, standardised, or their first principal components. V, ℓ, α and the
+noise are the most probable ones (MAP).
+"""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jax import lax
+
+from hybridsde._parameters import AbstractParameter, Fixed, Positive
+from hybridsde._types import Array, Bool, Float, PRNGKeyArray, Scalar
+from hybridsde.baselines.base import (
+    AbstractBaseline,
+    AbstractForecaster,
+    Prediction,
+    likelihood_terms,
+    noise_of,
+    since_start,
+)
+from hybridsde.baselines.ode import solve
+from hybridsde.data import Batch
+from hybridsde.data.checks import check_whole
+from hybridsde.model import AbstractObservation
+from hybridsde.objective import Terms
+
+JITTER = 1e-4
+"""Added to the diagonal of K(Z, Z), as a share of α²."""
+RIDGE = 1e-1
+"""Variance of difference quotients around the field, for the field that training begins with."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class NpODE(AbstractBaseline):
+    """A Gaussian-process ODE, or SDE.
+
+    - `components`: principal components that are the states; None takes all observations.
+    - `inducing`: how many inducing points, spread over the training data.
+    - `diffusion`: whether paths are noisy (npSDE).
+    - `given`: first rows of a series that a forecast is given; it starts at the last of them.
+    """
+
+    components: int | None = None
+    inducing: int = 50
+    diffusion: bool = False
+    given: int = 1
+    samples: int = 4
+    tolerance: float | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("inducing", "given", "samples"):
+            check_whole(getattr(self, name), name)
+        if self.components is not None:
+            check_whole(self.components, "components")
+            if self.components > len(self.observations):
+                raise ValueError(
+                    f"`components` is {self.components}, but only {len(self.observations)} columns "
+                    "are observed."
+                )
+
+    @property
+    def name(self) -> str:
+        """As in its paper."""
+        return "npSDE" if self.diffusion else "npODE"
+
+    @property
+    def context(self) -> int:
+        """How many first rows a forecast is given."""
+        return self.given
+
+    def init(self, batch: Batch, *, key: PRNGKeyArray) -> "GaussianProcessODE":
+        """Inducing points on the data, and the field that fits difference quotients best."""
+        observation = LinearDecoder.of(self, batch)
+        states = observation.states(batch.values, batch.observed)
+        whole = batch.observed.all(-1)
+        inducing = spread_out(
+            states.reshape(-1, states.shape[-1]), whole.reshape(-1), self.inducing, key=key
+        )
+        kernel = Kernel.of(inducing)
+        steps = jnp.where(batch.steps > 0, batch.steps, 1.0)[..., None]
+        velocity = jnp.diff(states, axis=1) / steps
+        usable = whole[:, 1:] & whole[:, :-1] & (batch.steps > 0)
+        rate = jnp.sqrt(jnp.mean(velocity**2, where=usable[..., None]))
+        flat = states[:, :-1].reshape(-1, states.shape[-1])
+        features = jnp.where(usable.reshape(-1, 1), kernel.whitened(flat), 0.0)
+        targets = jnp.where(usable[..., None], velocity / rate, 0.0).reshape(flat.shape)
+        gram = features.T @ features + RIDGE * jnp.eye(len(inducing))
+        weights = jnp.linalg.solve(gram, features.T @ targets)
+        spread = None
+        if self.diffusion:
+            spread = LogDiffusion(Positive.of(FIRST_DIFFUSION), jnp.zeros((len(inducing), 1)))
+        return GaussianProcessODE(
+            kernel=kernel,
+            weights=weights,
+            diffusion=spread,
+            observation=observation,
+            rate=Fixed(rate),
+            given=self.given,
+            samples=self.samples if self.diffusion else 1,
+            tolerance=self.tolerance,
+        )
+
+
+FIRST_DIFFUSION = 0.1
+"""G₀ at first, in spreads of a state per root of the time that a typical change takes."""
+
+
+class LinearDecoder(AbstractObservation):
+    """y = m + B x + ε: all observations standardised, or principal components."""
+
+    mean_value: Fixed
+    basis: Fixed
+    """B."""
+    lift: Fixed
+    """Carries y − m back to x."""
+    sd: AbstractParameter
+    names: tuple[str, ...] = eqx.field(static=True)
+    positive: tuple[str, ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, declared: NpODE, batch: Batch) -> "LinearDecoder":
+        """Measured on the training data; states have unit variance."""
+        seen = batch.observed
+        mean = jnp.mean(batch.values, (0, 1), where=seen)
+        shifted = jnp.where(seen, batch.values - mean, 0.0).reshape(-1, len(mean))
+        if declared.components is None:
+            sd = jnp.std(batch.values, (0, 1), where=seen)
+            sd = jnp.where(sd > 0, sd, 1.0)
+            basis, lift = jnp.diag(sd), jnp.diag(1 / sd)
+        else:
+            _, size, axes = jnp.linalg.svd(shifted, full_matrices=False)
+            kept = axes[: declared.components]
+            size = size[: declared.components] / jnp.sqrt(len(shifted))
+            basis, lift = kept.T * size, kept / size[:, None]
+        return cls(
+            mean_value=Fixed(mean),
+            basis=Fixed(basis),
+            lift=Fixed(lift),
+            sd=noise_of(declared, batch),
+            names=declared.observations,
+            positive=tuple(declared.positive),
+        )
+
+    def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
+        """M + B h."""
+        return self.mean_value.value + h @ self.basis.value.T
+
+    def states(
+        self, values: Float[Array, "*batch obs"], observed: Bool[Array, "*batch obs"]
+    ) -> Float[Array, "*batch state"]:
+        """States of recorded values; what is missing counts as the mean."""
+        return jnp.where(observed, values - self.mean_value.value, 0.0) @ self.lift.value.T
+
+
+class Kernel(eqx.Module):
+    """The squared-exponential kernel and its inducing points."""
+
+    inducing: Fixed
+    length: Positive
+    size: Positive
+
+    @classmethod
+    def of(cls, inducing: Float[Array, "point state"]) -> "Kernel":
+        """Lengths of one, which is the spread of a state."""
+        return cls(
+            Fixed(inducing), Positive(jnp.zeros(inducing.shape[-1])), Positive(jnp.zeros(()))
+        )
+
+    def __call__(
+        self, x: Float[Array, "n state"], y: Float[Array, "m state"]
+    ) -> Float[Array, "n m"]:
+        """α² exp(−½ |x − y|²/ℓ²)."""
+        a, b = x / self.length.value, y / self.length.value
+        square = jnp.sum((a[:, None] - b[None]) ** 2, -1)
+        return self.size.value**2 * jnp.exp(-0.5 * square)
+
+    def cholesky(self) -> Float[Array, "point point"]:
+        """L of K(Z, Z)."""
+        z = self.inducing.value
+        small = JITTER * self.size.value**2 * jnp.eye(len(z))
+        return jnp.linalg.cholesky(self(z, z) + small)
+
+    def solve(self, weights: Float[Array, "point out"]) -> Float[Array, "point out"]:
+        """K(Z, Z)⁻¹ L V = L⁻ᵀ V, so that f(x) = K(x, Z) of it."""
+        return jax.scipy.linalg.solve_triangular(self.cholesky(), weights, lower=True, trans=1)
+
+    def whitened(self, x: Float[Array, "n state"]) -> Float[Array, "n point"]:
+        """K(x, Z) L⁻ᵀ, so that f(x) = this times V."""
+        z = self.inducing.value
+        return jax.scipy.linalg.solve_triangular(self.cholesky(), self(x, z).T, lower=True).T
+
+
+class LogDiffusion(eqx.Module):
+    """Ln g(x), one number for all dimensions."""
+
+    middle: Positive
+    weights: Float[Array, "point 1"]
+
+
+class GaussianProcessODE(AbstractForecaster):
+    """The field, and how it is seen."""
+
+    kernel: Kernel
+    weights: Float[Array, "point state"]
+    """V."""
+    diffusion: LogDiffusion | None
+    observation: LinearDecoder
+    rate: Fixed
+    """Typical change per unit of time."""
+    given: int = eqx.field(static=True)
+    samples: int = eqx.field(static=True)
+    tolerance: float | None = eqx.field(static=True)
+
+    def paths(
+        self, batch: Batch, first: int, samples: int, *, key: PRNGKeyArray
+    ) -> Float[Array, "sample series time state"]:
+        """Paths from row `first` on; earlier rows are as they were recorded."""
+        recorded = self.observation.states(batch.values, batch.observed)
+        start, times = recorded[:, first], since_start(batch)[:, first:]
+        if self.diffusion is None:
+            found = self._solve(start, times)
+            found = jnp.broadcast_to(found, (samples, *found.shape))
+        else:
+            found = self._noisy(self.diffusion, start, times, samples, key=key)
+        before = jnp.broadcast_to(recorded[:, :first], (samples, *recorded[:, :first].shape))
+        return jnp.concatenate([before, found], 2)
+
+    def _solve(
+        self, start: Float[Array, "series state"], times: Float[Array, "series time"]
+    ) -> Float[Array, "series time state"]:
+        z, solved = self.kernel.inducing.value, self.kernel.solve(self.weights)
+        rate = self.rate.value
+
+        def field(x: Float[Array, " state"]) -> Float[Array, " state"]:
+            return rate * (self.kernel(x[None], z) @ solved)[0]
+
+        return jax.vmap(lambda x, t: solve(field, x, t, tolerance=self.tolerance))(start, times)
+
+    def _noisy(
+        self,
+        diffusion: LogDiffusion,
+        start: Float[Array, "series state"],
+        times: Float[Array, "series time"],
+        samples: int,
+        *,
+        key: PRNGKeyArray,
+    ) -> Float[Array, "sample series time state"]:
+        """Euler–Maruyama, one step between two observations."""
+        z, rate = self.kernel.inducing.value, self.rate.value
+        both = self.kernel.solve(jnp.concatenate([self.weights, diffusion.weights], 1))
+        x = jnp.broadcast_to(start, (samples, *start.shape))
+        normals = jr.normal(key, (times.shape[1] - 1, *x.shape))
+        steps = rate * jnp.diff(times).T
+
+        def step(x, given):
+            dt, normal = given
+            seen = self.kernel(x.reshape(-1, x.shape[-1]), z) @ both
+            drift = seen[:, :-1].reshape(x.shape)
+            g = diffusion.middle.value * jnp.exp(seen[:, -1].reshape(x.shape[:-1]))[..., None]
+            dt = dt[:, None]
+            x = x + drift * dt + g * jnp.sqrt(dt) * normal
+            return x, x
+
+        _, later = lax.scan(step, x, (steps, normals))
+        return jnp.concatenate([x[:, :, None], jnp.moveaxis(later, 0, 2)], 2)
+
+    def loss(self, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
+        """−(1/N) [Σ_n ln p(Y_n | f) + ln N(V; 0, I)], the first row left out, which is given."""
+        x = self.paths(batch, 0, self.samples, key=key)[:, :, 1:]
+        values, observed = batch.values[:, 1:], batch.observed[:, 1:]
+        logs = jax.vmap(lambda x: self.observation.log_prob(values, observed, x).sum(-1))(x)
+        price = 0.5 * jnp.sum(self.weights**2)
+        if self.diffusion is not None:
+            price += 0.5 * jnp.sum(self.diffusion.weights**2)
+        return likelihood_terms(logs.mean(0), price / total)
+
+    def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
+        """Paths from the last row that is given."""
+        x = self.paths(batch, self.given - 1, samples, key=key)
+        sd = jnp.broadcast_to(self.observation.sd.value, (len(self.observation.names),))
+        return Prediction(self.observation.mean(x), sd[None, None, None])
+
+
+def spread_out(
+    points: Float[Array, "n state"], usable: Bool[Array, " n"], count: int, *, key: PRNGKeyArray
+) -> Float[Array, "count state"]:
+    """Points that cover the others: each is the one farthest from those before it."""
+    first = jnp.argmax(jr.uniform(key, usable.shape) * usable)
+
+    def distance(index: Array) -> Float[Array, " n"]:
+        return jnp.where(usable, jnp.sum((points - points[index]) ** 2, -1), -1.0)
+
+    def add(nearest: Float[Array, " n"], _: None) -> tuple[Float[Array, " n"], Scalar]:
+        chosen = jnp.argmax(nearest)
+        return jnp.minimum(nearest, distance(chosen)), chosen
+
+    _, others = lax.scan(add, distance(first), length=count - 1)
+    return points[jnp.concatenate([first[None], others])]

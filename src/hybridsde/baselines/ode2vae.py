@@ -1,0 +1,241 @@
+"""Second-order latent ODEs with Bayesian networks: ODE²VAE (Yıldız, Heinonen, Lähdesmäki 2019).
+
+Position s and velocity v follow an unknown acceleration field with weights W ~ q(W),
+
+    ds/dt = v,   dv/dt = f_W(s, v),   y_k ~ N(decoder(s(t_k)), diag σ²).
+
+Position is encoded from the first row, velocity from the first C rows, both with a spread. The
+density of z = (s, v) is carried along the flow (their eq. 9),
+
+    d ln q(z(t) | W)/dt = −tr ∂f_W/∂v,
+
+because the divergence of (v, f) with respect to (s, v) has no other part. Training maximises
+
+    E_q[Σ_k ln p(y_k | s_k) + ln p(z_k) − ln q(z_k | W)] − KL(q(W) ‖ p(W)),   p(z) = N(0, I).
+
+The variant ODE²VAE-KL also keeps the flow near what the encoder says at later rows,
+
+    − γ E_q Σ_k [ln q(z_k | W) − ln q_enc(z_k | y_k … y_{k+C−1})].
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+
+from hybridsde._parameters import Fixed
+from hybridsde._types import Array, Bool, Float, PRNGKeyArray, Scalar
+from hybridsde.baselines.base import (
+    AbstractBaseline,
+    AbstractForecaster,
+    Prediction,
+    noise_of,
+    since_start,
+)
+from hybridsde.baselines.ode import solve
+from hybridsde.data import Batch
+from hybridsde.data.checks import check_positive, check_whole
+from hybridsde.model import MLP, AbstractObservation, BayesianMLP, Latent
+from hybridsde.model.latent import EncodedStart, encoder_and_decoder
+from hybridsde.model.scaling import typical_rate
+from hybridsde.objective import Terms
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ODE2VAE(AbstractBaseline):
+    """A second-order latent ODE.
+
+    - `positions`: dimensions of s; as many velocities go with them.
+    - `latent`: both encoders and the decoder; its `spread` is that of s and v at first.
+    - `hidden`: the acceleration field; `initial_sd`, `prior_sd` of its weights.
+    - `penalty`: γ; above 0 for the variant ODE²VAE-KL.
+    """
+
+    positions: int = 3
+    latent: Latent = field(default_factory=lambda: Latent(spread=0.1))
+    hidden: tuple[int, ...] = (30,)
+    activation: str = "softplus"
+    initial_sd: float = 0.01
+    prior_sd: float = 1.0
+    penalty: float = 0.0
+    samples: int = 1
+    tolerance: float | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_whole(self.positions, "positions")
+        check_whole(self.samples, "samples")
+        check_positive(self.latent.spread, "latent.spread")
+        if self.penalty:
+            check_positive(self.penalty, "penalty")
+
+    @property
+    def name(self) -> str:
+        """As in its paper."""
+        return "ODE²VAE-KL" if self.penalty else "ODE²VAE"
+
+    @property
+    def context(self) -> int:
+        """How many first rows the encoder of the velocity sees."""
+        return self.latent.context
+
+    def init(self, batch: Batch, *, key: PRNGKeyArray) -> "SecondOrderODE":
+        """Random weights, scales of the recordings."""
+        position_key, velocity_key, field_key = jr.split(key, 3)
+        names, sd = self.observations, noise_of(self, batch)
+        position, observation = encoder_and_decoder(
+            replace(self.latent, context=1),
+            batch,
+            self.positions,
+            names,
+            sd,
+            positive=tuple(self.positive),
+            key=position_key,
+        )
+        velocity, _ = encoder_and_decoder(
+            self.latent, batch, self.positions, names, sd, key=velocity_key
+        )
+        network = BayesianMLP.init(
+            (2 * self.positions, *self.hidden, self.positions),
+            self.activation,
+            sd=self.initial_sd,
+            prior_sd=self.prior_sd,
+            last=1.0,
+            key=field_key,
+        )
+        return SecondOrderODE(
+            network=network,
+            position=position,
+            velocity=velocity,
+            observation=observation,
+            rate=Fixed(typical_rate(batch)),
+            penalty=self.penalty,
+            samples=self.samples,
+            tolerance=self.tolerance,
+        )
+
+
+class Phase(NamedTuple):
+    """Position, velocity and the logarithm of their density."""
+
+    s: Float[Array, "*time position"]
+    v: Float[Array, "*time position"]
+    log_q: Float[Array, "*time"]
+
+
+class SecondOrderODE(AbstractForecaster):
+    """Acceleration field, encoders and decoder."""
+
+    network: BayesianMLP
+    position: EncodedStart
+    velocity: EncodedStart
+    observation: AbstractObservation
+    rate: Fixed
+    """Typical change per unit of time: time is counted in units of its inverse."""
+    penalty: float = eqx.field(static=True)
+    samples: int = eqx.field(static=True)
+    tolerance: float | None = eqx.field(static=True)
+
+    def encode(
+        self, values: Float[Array, "time obs"], observed: Bool[Array, "time obs"]
+    ) -> tuple[Float[Array, " phase"], Float[Array, " phase"]]:
+        """Mean and spread of z at the first of these rows."""
+        s, v = (part.distribution(values, observed) for part in (self.position, self.velocity))
+        return jnp.concatenate([s[0], v[0]]), jnp.concatenate([s[1], v[1]])
+
+    def flow(
+        self,
+        field: MLP,
+        z: Float[Array, " phase"],
+        log_q: Scalar,
+        times: Float[Array, " time"],
+    ) -> Phase:
+        """The path from z, and how its density changes along it."""
+        rate = self.rate.value
+
+        def change(phase: Phase) -> Phase:
+            def acceleration(v: Float[Array, " position"]) -> Float[Array, " position"]:
+                return field(jnp.concatenate([phase.s, v]))
+
+            found, trace = value_and_trace(acceleration, phase.v)
+            return Phase(rate * phase.v, rate * found, -rate * trace)
+
+        s, v = jnp.split(z, 2)
+        return solve(change, Phase(s, v, log_q), times, tolerance=self.tolerance)
+
+    def loss(self, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
+        """Minus the bound, per series; `total` series share the KL of the weights."""
+
+        def one_sample(key: PRNGKeyArray):
+            weight_key, start_key = jr.split(key)
+            field = self.network.sample(key=weight_key)
+            keys = jr.split(start_key, batch.count)
+            return jax.vmap(lambda *args: self._bound(field, *args))(
+                batch, since_start(batch), keys
+            )
+
+        logs, price = jax.vmap(one_sample)(jr.split(key, self.samples))
+        kl = self.network.kl_to_prior()
+        complexity = price.mean() + kl / total
+        found = logs.mean()
+        return Terms(complexity - found, found, price.mean(), kl, complexity)
+
+    def _bound(
+        self, field: MLP, series: Batch, times: Float[Array, " time"], key: PRNGKeyArray
+    ) -> tuple[Scalar, Scalar]:
+        """Log-likelihood of one series, and what its latent path costs."""
+        mean, sd = self.encode(series.values, series.observed)
+        epsilon = jr.normal(key, mean.shape)
+        path = self.flow(field, mean + sd * epsilon, log_normal(epsilon) - jnp.log(sd).sum(), times)
+        logs = self.observation.log_prob(series.values, series.observed, path.s)
+        z = jnp.concatenate([path.s, path.v], -1)
+        price = path.log_q - jax.vmap(log_normal)(z)
+        if self.penalty:
+            price += self.penalty * self._encoder_price(series, path)
+        return logs.sum(), jnp.sum(jnp.where(series.recorded, price, 0.0))
+
+    def _encoder_price(self, series: Batch, path: Phase) -> Float[Array, " time"]:
+        """Ln q(z_k | W) − ln q_enc(z_k | y_k … y_{k+C−1}), zero where rows are lacking."""
+        context = self.velocity.context
+        z = jnp.concatenate([path.s, path.v], -1)
+        last = series.recorded.sum() - context
+
+        def at(k: Array, z: Float[Array, " phase"], log_q: Scalar) -> Scalar:
+            rows = k + jnp.arange(context)  # beyond the end the last row is repeated, and not used
+            mean, sd = self.encode(series.values[rows], series.observed[rows])
+            density = log_normal((z - mean) / sd) - jnp.log(sd).sum()
+            return jnp.where(k <= last, log_q - density, 0.0)
+
+        return jax.vmap(at)(jnp.arange(len(z)), z, path.log_q)
+
+    def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
+        """Paths of sampled weights from sampled starts."""
+
+        def one_sample(key: PRNGKeyArray) -> Float[Array, "series time position"]:
+            weight_key, start_key = jr.split(key)
+            field = self.network.sample(key=weight_key)
+
+            def one(series: Batch, times: Float[Array, " time"], key: PRNGKeyArray):
+                mean, sd = self.encode(series.values, series.observed)
+                z = mean + sd * jr.normal(key, mean.shape)
+                return self.flow(field, z, jnp.zeros(()), times).s
+
+            return jax.vmap(one)(batch, since_start(batch), jr.split(start_key, batch.count))
+
+        positions = jax.vmap(one_sample)(jr.split(key, samples))
+        sd = jnp.broadcast_to(self.observation.sd.value, (len(self.observation.names),))
+        return Prediction(self.observation.mean(positions), sd[None, None, None])
+
+
+def log_normal(x: Float[Array, " n"]) -> Scalar:
+    """Ln N(x; 0, I)."""
+    return -0.5 * jnp.sum(x**2) - 0.5 * len(x) * jnp.log(2 * jnp.pi)
+
+
+def value_and_trace(function, x: Float[Array, " n"]) -> tuple[Float[Array, " n"], Scalar]:
+    """f(x) and tr ∂f/∂x, exactly: one directional derivative for each dimension."""
+    value, push = jax.linearize(function, x)
+    return value, jnp.trace(jax.vmap(push)(jnp.eye(len(x), dtype=x.dtype)))
