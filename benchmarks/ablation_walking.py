@@ -20,11 +20,11 @@ import numpy as np  # noqa: E402
 from hybridsde import Latent, Positive  # noqa: E402
 from hybridsde.datasets.amc import CHANNELS  # noqa: E402
 from hybridsde.datasets.mocap import Walking, walking  # noqa: E402
-from hybridsde.experiments import mocap  # noqa: E402
-from hybridsde.experiments.mocap import NONE, WALKERS, Preset, Trainer  # noqa: E402
+from hybridsde.experiments import walking_sde  # noqa: E402
+from hybridsde.experiments.walking_sde import NONE, WALKERS, Preset, Trainer  # noqa: E402
 
 LEFT_OUT = np.array([1, 5, 9, 13])
-BASE = mocap.PAPER
+BASE = walking_sde.PAPER
 LATENT = Latent(context=3, encoder=(30, 30), decoder=(30, 30))
 assert BASE.model.latent == LATENT
 
@@ -72,7 +72,7 @@ VARIANTS: dict[str, tuple[Preset, str, str]] = {
     "Empirical Bayes": (BASE, NONE, BAYES),
     "42 walkers known": (BASE, WALKERS, PAC),
     "42 walkers known, learned part a tenth": (replace(BASE, hybrid_last_layer=0.1), WALKERS, PAC),
-    "recommended": (mocap.RECOMMENDED, NONE, PAC),
+    "recommended": (walking_sde.RECOMMENDED, NONE, PAC),
 }
 
 

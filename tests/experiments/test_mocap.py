@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 import hybridsde as hs
 from hybridsde.cli import app
 from hybridsde.datasets.mocap import Walking
-from hybridsde.experiments import mocap
+from hybridsde.experiments import mocap, walking_sde
 
 
 def steps(series, rows=24, seed=0):
@@ -35,19 +35,19 @@ def short(preset, **changes):
 @pytest.fixture
 def small(monkeypatch):
     model = replace(
-        mocap.PAPER.model,
+        walking_sde.PAPER.model,
         states=("z0", "z1"),
         observed=("a", "b", "c", "d"),
         latent=hs.Latent(3, (8,), (8,)),
         hidden=(8,),
     )
-    monkeypatch.setitem(mocap.PRESETS, "paper", short(mocap.PAPER, model=model))
-    monkeypatch.setitem(mocap.OBJECTIVES, "d-bnn (sgld)", hs.SGLD(samples=1, steps=8, keep=2))
+    monkeypatch.setitem(walking_sde.PRESETS, "paper", short(walking_sde.PAPER, model=model))
+    monkeypatch.setitem(walking_sde.OBJECTIVES, "d-bnn (sgld)", hs.SGLD(samples=1, steps=8, keep=2))
 
 
 def reproduce(folder, rows):
     """Some rows on generated data, and the names of the fits that it took."""
-    preset = replace(mocap.PRESETS["paper"], rows=rows)
+    preset = replace(walking_sde.PRESETS["paper"], rows=rows)
     data = Walking(steps(8, seed=1), steps(2, seed=2), steps(3, seed=3))
     named = []
 
@@ -56,7 +56,7 @@ def reproduce(folder, rows):
         return ()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(mocap.PRESETS, "paper", preset)
+        patch.setitem(walking_sde.PRESETS, "paper", preset)
         walkers = steps(6, 30, seed=4)
         given = {"repetitions": 2, "data": data, "walkers": walkers, "watch": watch}
         results = mocap.reproduce(folder, **given)
@@ -77,21 +77,22 @@ def test_the_other_bayesian_networks_are_there_and_kept(small, tmp_path):
 
 
 def test_the_four_rows_of_the_design_are_compared(small, tmp_path):
-    named, text = reproduce(tmp_path, mocap.FACTORIAL)
+    named, text = reproduce(tmp_path, walking_sde.FACTORIAL)
     assert named.count("the walkers") == 1
     assert "| 42 walkers instead of none | e-pac-bayes |" in text
 
 
 def test_the_paper_has_six_rows():
-    assert mocap.PAPER.rows == tuple(mocap.PUBLISHED)
-    assert len(mocap.PAPER.rows) == 6
+    asked = {*walking_sde.PAPER.rows, *((walking_sde.NONE, name) for name in mocap.COMPARED)}
+    assert asked == set(mocap.PUBLISHED)
+    assert (len(walking_sde.PAPER.rows), len(asked)) == (6, 11)
 
 
 @pytest.mark.skipif("HYBRIDSDE_DATA" not in os.environ, reason="HYBRIDSDE_DATA is not set")
 def test_the_command_on_the_real_recordings(tmp_path, monkeypatch):
     rows = (("none", "d-bnn (vi)"), ("42 walkers", "e-pac-bayes"))
     monkeypatch.setitem(
-        mocap.PRESETS, "recommended", short(mocap.RECOMMENDED, rows=rows, members=2)
+        walking_sde.PRESETS, "recommended", short(walking_sde.RECOMMENDED, rows=rows, members=2)
     )
     out = tmp_path / "walk"
     command = ["reproduce", "mocap", "--preset", "recommended", "--quick", "--out", str(out)]
@@ -107,7 +108,7 @@ def test_the_command_on_the_real_recordings(tmp_path, monkeypatch):
 
 
 def test_iterations_become_epochs():
-    training = mocap.PAPER.training(16, 300)
+    training = walking_sde.PAPER.training(16, 300)
     assert training.snippets == ((43, 30), (107, 50), (71, 100))
     assert training.steps(16, 300) == pytest.approx(3000, rel=0.02)
 

@@ -13,7 +13,7 @@ import hybridsde as hs
 from helpers import STANDARD_ERRORS, linear_model
 from hybridsde.data import Batch
 from hybridsde.datasets.mocap import Walking
-from hybridsde.experiments import mocap
+from hybridsde.experiments import walking_sde
 from hybridsde.experiments.table import RowKey
 from hybridsde.fit import Fitted
 
@@ -36,7 +36,7 @@ def still(diffusion):
 def of_residuals(models, data):
     """σ of every channel, by model."""
     given = stack([Batch.of(one) for one in data])
-    found = mocap._with_residuals(stack(models), given, jr.split(jr.key(0), len(models)))
+    found = walking_sde._with_residuals(stack(models), given, jr.split(jr.key(0), len(models)))
     return np.asarray(found.observation.sd.value)
 
 
@@ -57,7 +57,7 @@ def test_noise_is_the_error_of_forecasts_after_the_given_rows():
     found = of_residuals([still(1e-6)] * 2, [recorded(values) for values in many])
     for sd, values in zip(found, many, strict=True):
         rms = np.sqrt(((values[:, 2:] - values[:, :1]) ** 2).mean((0, 1)))
-        np.testing.assert_allclose(sd, [*rms[:2], mocap.SMALLEST_NOISE], rtol=1e-4)
+        np.testing.assert_allclose(sd, [*rms[:2], walking_sde.SMALLEST_NOISE], rtol=1e-4)
 
 
 def test_what_paths_vary_is_not_noise():
@@ -70,14 +70,14 @@ def test_what_paths_vary_is_not_noise():
     values[:, 1:] = offsets
     (found,) = of_residuals([still(diffusion)], [recorded(values)])
     variance = diffusion**2 * np.arange(2, 5).mean() / 10
-    left = offsets**2 - (1 - 1 / mocap.DRAWS) * variance
+    left = offsets**2 - (1 - 1 / walking_sde.DRAWS) * variance
     assert left[2] < 0
     # Errors of a series are those of its mean, 2c √(v/S) in its square; variances are averaged
     # over as many series, and the rows of a series count as one.
-    most, draws = diffusion**2 * 0.4, mocap.DRAWS
+    most, draws = diffusion**2 * 0.4, walking_sde.DRAWS
     error = (2 * offsets * np.sqrt(most / draws) + most * np.sqrt(2 / draws)) / np.sqrt(series)
     assert (np.abs(found**2 - left)[:2] < STANDARD_ERRORS * error[:2]).all()
-    assert found[2] == pytest.approx(mocap.SMALLEST_NOISE)
+    assert found[2] == pytest.approx(walking_sde.SMALLEST_NOISE)
 
 
 def swings(series, seed):
@@ -90,9 +90,9 @@ def swings(series, seed):
 
 
 PRESET = replace(
-    mocap.PAPER,
+    walking_sde.PAPER,
     model=replace(
-        mocap.PAPER.model,
+        walking_sde.PAPER.model,
         states=("z0", "z1"),
         observed=STATES,
         latent=hs.Latent(3, (), ()),
@@ -112,7 +112,7 @@ DATA = Walking(swings(4, seed=1), swings(2, seed=2), swings(3, seed=3))
 
 @pytest.fixture
 def trainer():
-    return mocap.Trainer(PRESET, DATA, swings(4, seed=4), 2, 0, lambda name: ())
+    return walking_sde.Trainer(PRESET, DATA, swings(4, seed=4), 2, 0, lambda name: ())
 
 
 def affine(layer, x, number):
@@ -149,11 +149,11 @@ def layer_of(model):
 
 
 def test_members_train_and_a_row_has_one_score_per_repetition(trainer, monkeypatch):
-    fitted = trainer.fit(mocap.NONE, "e-bayes", "test")
+    fitted = trainer.fit(walking_sde.NONE, "e-bayes", "test")
     assert fitted.model.observation.sd.value.shape == (4, 3)
     check_members(trainer, fitted.model, [layer_of(fitted.model)])
     monkeypatch.setattr(trainer, "fit", lambda *_: fitted)
-    row = trainer.row(RowKey(mocap.NONE, "e-bayes", "test", "centred", 2, 0, "mark"))
+    row = trainer.row(RowKey(walking_sde.NONE, "e-bayes", "test", "centred", 2, 0, "mark"))
     assert len(set(row.mse_each)) == row.repetitions == 2
     assert row.mse_mean == pytest.approx(np.mean(row.mse_each))
     assert row.mse_sample_mean > row.mse_mean
@@ -166,8 +166,9 @@ def test_every_member_begins_with_what_one_model_of_the_walkers_knows(trainer, m
     def untrained(models, *_, keys, **__):
         return Fitted(models, {}, np.zeros(len(keys), bool), np.zeros(len(keys), int))
 
-    monkeypatch.setattr(mocap, "train_many", untrained)
-    hybrid, plain = (trainer.fit(known, "e-bayes", "").model for known in (mocap.WALKERS, "none"))
+    monkeypatch.setattr(walking_sde, "train_many", untrained)
+    rows = (walking_sde.WALKERS, walking_sde.NONE)
+    hybrid, plain = (trainer.fit(known, "e-bayes", "").model for known in rows)
     source = trainer._source()
     drifts = [layer_of(hybrid), layer_of(source)]
     check_members(trainer, hybrid, drifts)

@@ -128,7 +128,7 @@ def quantile(q, means, sds):
             strict=True,
         )
     ]
-    return np.reshape(found, means.shape[1:])
+    return np.array(found).reshape(means.shape[1:])
 
 
 def test_scores_are_those_of_a_mixture_in_equal_shares():

@@ -11,7 +11,7 @@ from PIL import Image
 import hybridsde as hs
 from hybridsde.datasets.amc import CHANNELS, FPS
 from hybridsde.datasets.mocap import Walking
-from hybridsde.experiments import mocap
+from hybridsde.experiments import walking_sde
 from hybridsde.experiments.pictures import walking_picture
 from hybridsde.report import walking
 from hybridsde.report.paper_figures import save
@@ -32,9 +32,9 @@ def walks(series, seed):
 DATA = Walking(walks(4, seed=1), walks(2, seed=2), walks(3, seed=3))
 SHOWN = 1
 PRESET = replace(
-    mocap.PAPER,
+    walking_sde.PAPER,
     model=replace(
-        mocap.PAPER.model, states=("z0", "z1"), latent=hs.Latent(GIVEN, (), ()), hidden=()
+        walking_sde.PAPER.model, states=("z0", "z1"), latent=hs.Latent(GIVEN, (), ()), hidden=()
     ),
     iterations=((2, 10),),
     choose_epoch=False,

@@ -164,9 +164,7 @@ class AbstractBaseline(Declared):
     ) -> Fitted[AbstractForecaster]:
         """One fit for each key, as one program; each equals the `fit` of its key."""
         pairs = jax.vmap(jr.split)(keys)
-        models = eqx.filter_jit(
-            eqx.filter_vmap(lambda batch, key: self.init(batch, key=key), in_axes=(None, 0))
-        )(batch, pairs[:, 0])
+        models = eqx.filter_vmap(lambda key: self.init(batch, key=key))(pairs[:, 0])
         return train_many(
             models,
             same_for_seeds(batch, len(keys)),

@@ -95,16 +95,16 @@ class NpODE(AbstractBaseline):
         usable = whole[:, 1:] & whole[:, :-1] & (batch.steps > 0)
         rate = jnp.sqrt(jnp.mean(velocity**2, where=usable[..., None]))
         flat = states[:, :-1].reshape(-1, states.shape[-1])
-        features = jnp.where(usable.reshape(-1, 1), kernel.whitened(flat), 0.0)
+        features = jnp.where(usable.reshape(-1, 1), kernel(flat, inducing), 0.0)
         targets = jnp.where(usable[..., None], velocity / rate, 0.0).reshape(flat.shape)
-        gram = features.T @ features + RIDGE * jnp.eye(len(inducing))
-        weights = jnp.linalg.solve(gram, features.T @ targets)
+        normal = features.T @ features + RIDGE * kernel.gram()
+        coefficients = jnp.linalg.solve(normal, features.T @ targets)
         spread = None
         if self.diffusion:
             spread = LogDiffusion(Positive.of(FIRST_DIFFUSION), jnp.zeros((len(inducing), 1)))
         return GaussianProcessODE(
             kernel=kernel,
-            weights=weights,
+            weights=kernel.whitened(coefficients),
             diffusion=spread,
             observation=observation,
             rate=Fixed(rate),
@@ -187,20 +187,47 @@ class Kernel(eqx.Module):
         square = jnp.sum((a[:, None] - b[None]) ** 2, -1)
         return self.size.value**2 * jnp.exp(-0.5 * square)
 
-    def cholesky(self) -> Float[Array, "point point"]:
-        """L of K(Z, Z)."""
+    def gram(self) -> Float[Array, "point point"]:
+        """K(Z, Z), with a little added to its diagonal."""
         z = self.inducing.value
-        small = JITTER * self.size.value**2 * jnp.eye(len(z))
-        return jnp.linalg.cholesky(self(z, z) + small)
+        return self(z, z) + JITTER * self.size.value**2 * jnp.eye(len(z))
 
-    def solve(self, weights: Float[Array, "point out"]) -> Float[Array, "point out"]:
-        """K(Z, Z)⁻¹ L V = L⁻ᵀ V, so that f(x) = K(x, Z) of it."""
-        return jax.scipy.linalg.solve_triangular(self.cholesky(), weights, lower=True, trans=1)
+    def coloured(self, weights: Float[Array, "point out"]) -> Float[Array, "point out"]:
+        """K(Z, Z)⁻¹ L V = L⁻ᵀ V, so that f(x) = K(x, Z) times this."""
+        return solve_transposed(cholesky(self.gram()), weights)
 
-    def whitened(self, x: Float[Array, "n state"]) -> Float[Array, "n point"]:
-        """K(x, Z) L⁻ᵀ, so that f(x) = this times V."""
-        z = self.inducing.value
-        return jax.scipy.linalg.solve_triangular(self.cholesky(), self(x, z).T, lower=True).T
+    def whitened(self, coefficients: Float[Array, "point out"]) -> Float[Array, "point out"]:
+        """V of such coefficients."""
+        return cholesky(self.gram()).T @ coefficients
+
+
+def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    """L with L Lᵀ = matrix, column by column.
+
+    In plain operations: a program that calls LAPACK while it runs on all cores can come to a
+    standstill (jaxlib 0.10).
+    """
+    rows = jnp.arange(len(matrix))
+
+    def column(left: Float[Array, "n n"], j: Array):
+        found = jnp.where(rows >= j, left[:, j], 0.0) / jnp.sqrt(left[j, j])
+        return left - jnp.outer(found, found), found
+
+    _, columns = lax.scan(column, matrix, rows)
+    return columns.T
+
+
+def solve_transposed(
+    lower: Float[Array, "n n"], right: Float[Array, "n out"]
+) -> Float[Array, "n out"]:
+    """X with Lᵀ X = right, from the last row up."""
+
+    def row(found: Float[Array, "n out"], j: Array):
+        this = (right[j] - lower[:, j] @ found) / lower[j, j]
+        return found.at[j].set(this), None
+
+    found, _ = lax.scan(row, jnp.zeros_like(right), jnp.arange(len(lower)), reverse=True)
+    return found
 
 
 class LogDiffusion(eqx.Module):
@@ -241,7 +268,7 @@ class GaussianProcessODE(AbstractForecaster):
     def _solve(
         self, start: Float[Array, "series state"], times: Float[Array, "series time"]
     ) -> Float[Array, "series time state"]:
-        z, solved = self.kernel.inducing.value, self.kernel.solve(self.weights)
+        z, solved = self.kernel.inducing.value, self.kernel.coloured(self.weights)
         rate = self.rate.value
 
         def field(x: Float[Array, " state"]) -> Float[Array, " state"]:
@@ -260,7 +287,7 @@ class GaussianProcessODE(AbstractForecaster):
     ) -> Float[Array, "sample series time state"]:
         """Euler–Maruyama, one step between two observations."""
         z, rate = self.kernel.inducing.value, self.rate.value
-        both = self.kernel.solve(jnp.concatenate([self.weights, diffusion.weights], 1))
+        both = self.kernel.coloured(jnp.concatenate([self.weights, diffusion.weights], 1))
         x = jnp.broadcast_to(start, (samples, *start.shape))
         normals = jr.normal(key, (times.shape[1] - 1, *x.shape))
         steps = rate * jnp.diff(times).T

@@ -147,11 +147,22 @@ def reproduce_mocap(
             help="Published data, each sequence centred on its own future, or the data without it."
         ),
     ] = True,
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="`proposed`: the paper's own rows. `all`: the eleven rows of the table. Or names "
+            "of other systems with commas between them: dtsbn-s, npode, neural-ode, ode2vae, "
+            "ode2vae-kl, linear-gaussian, climatology, persistence."
+        ),
+    ] = "proposed",
     repetitions: Repetitions = 10,
     seed: Seed = 0,
     quick: Quick = False,
 ) -> None:
     """Table 2: walking, three frames given and 297 forecast, with a latent SDE.
+
+    The six rows that the paper proposes or extends, and with `--methods all` the five systems that
+    it compares with: Neural ODE, npODE, ODE²VAE, ODE²VAE-KL and DTSBN-S.
 
     Needs the motion-capture files; without them it says which, and where they come from. Writes
     results.json, results.csv and results.md, forecasts of joint angles (PNG and SVG) and a stick
@@ -161,6 +172,8 @@ def reproduce_mocap(
     from hybridsde.datasets.mocap import posture, walking
     from hybridsde.experiments import mocap
     from hybridsde.experiments.pictures import walking_picture
+    from hybridsde.experiments.walking_others import OTHERS
+    from hybridsde.experiments.walking_sde import PRESETS
     from hybridsde.report.paper_figures import save
     from hybridsde.report.reproduction import effects_rich, results_tables
     from hybridsde.report.terminal import fit_progress
@@ -168,19 +181,21 @@ def reproduce_mocap(
 
     _check_out(out)
     console = Console()
-    presets = _presets(preset, mocap.PRESETS)
+    presets = _presets(preset, PRESETS)
+    others = _others(methods, mocap.COMPARED, tuple(OTHERS))
     data, pose = walking(centred=centred), posture(centred=centred)
     with fit_progress(console) as watch:
         results = mocap.reproduce(
             out,
             presets=presets,
+            others=others,
             centred=centred,
             repetitions=2 if quick else repetitions,
             seed=seed,
             data=data,
             watch=watch,
         )
-        chosen = mocap.PRESETS[presets[-1]]
+        chosen = PRESETS[presets[-1]]
         picture = walking_picture(chosen, data, SHOWN, seed=seed, watch=watch)
     title = f"Walking, 3 frames given ({presets[-1]} settings, test sequence {SHOWN})"
     save(angles(picture, title), out, "angles")
@@ -229,6 +244,18 @@ def _presets(asked: str, known: Mapping[str, object]) -> tuple[str, ...]:
     """The presets to run, the one for figures last."""
     _choice(asked, (*known, "both"), "--preset")
     return tuple(known) if asked == "both" else (asked,)
+
+
+def _others(asked: str, compared: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the systems to compare with."""
+    if asked == "proposed":
+        return ()
+    if asked == "all":
+        return compared
+    names = tuple(name.strip() for name in asked.split(","))
+    for name in names:
+        _choice(name, ("proposed", "all", *known), "--methods")
+    return names
 
 
 def _choice(value: str, allowed: tuple[str, ...], option: str) -> None:

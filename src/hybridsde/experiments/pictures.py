@@ -10,7 +10,7 @@ import xarray as xr
 
 from hybridsde.data import Trajectories
 from hybridsde.datasets.mocap import Walking
-from hybridsde.experiments import lorenz, lotka_volterra, mocap
+from hybridsde.experiments import lorenz, lotka_volterra, walking_sde
 from hybridsde.experiments.preset import Preset
 from hybridsde.fit import Watch
 from hybridsde.forecast import Forecast
@@ -60,11 +60,11 @@ def lotka_volterra_picture(preset: Preset, *, seed: int, watch: Watch) -> Pictur
 
 
 def walking_picture(
-    preset: mocap.Preset, data: Walking, sequence: int, *, seed: int, watch: Watch
+    preset: walking_sde.Preset, data: Walking, sequence: int, *, seed: int, watch: Watch
 ) -> Picture:
     """E-PAC-Bayes on walking: 200 paths of one test sequence after its first frames."""
-    trainer = mocap.Trainer(preset, data, None, 1, seed, watch)
-    fitted = trainer.fit(mocap.NONE, "e-pac-bayes", "figure")
+    trainer = walking_sde.Trainer(preset, data, None, 1, seed, watch)
+    fitted = trainer.fit(walking_sde.NONE, "e-pac-bayes", "figure")
     truth, context = data.test.take([sequence]), preset.model.context
     start, ahead = truth.start(context), truth.times[0, context:]
     parts = []

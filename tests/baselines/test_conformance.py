@@ -1,0 +1,397 @@
+"""Every system to compare with keeps the same promises."""
+
+import sys
+import warnings
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from scipy.stats import lognorm, norm
+
+import hybridsde as hs
+from helpers import tree_allclose
+from hybridsde import baselines
+from hybridsde.baselines.base import since_start
+from hybridsde.data import Batch
+from hybridsde.forecast import SCORES, future
+
+NAMES = ("x", "v")
+CONTEXT, SERIES, ROWS, DRAWS, STEP = 2, 4, 7, 4, 0.25
+LENGTHS = (ROWS, ROWS, ROWS - 1, ROWS - 2)
+LATENT = hs.Latent(CONTEXT, (), (), spread=0.1)
+TRAINING = hs.Training(epochs=1, batch_size=2)
+"""Two gradient steps."""
+
+SYSTEMS = {
+    "Neural ODE": (baselines.NeuralODE, {"states": 2, "latent": LATENT, "hidden": ()}),
+    "npODE": (baselines.NpODE, {"inducing": 5, "given": CONTEXT}),
+    "npSDE": (
+        baselines.NpODE,
+        {"inducing": 5, "given": CONTEXT, "components": 1, "diffusion": True, "samples": 2},
+    ),
+    "ODE²VAE": (baselines.ODE2VAE, {"positions": 1, "latent": LATENT, "hidden": ()}),
+    "ODE²VAE-KL": (
+        baselines.ODE2VAE,
+        {"positions": 1, "latent": LATENT, "hidden": (), "penalty": 0.5},
+    ),
+    "DTSBN-S": (baselines.DTSBN, {"middle": 2, "top": 2, "baseline": 3, "given": CONTEXT}),
+    "linear-Gaussian": (baselines.LinearGaussian, {"states": 2, "iterations": 2, "given": CONTEXT}),
+    "persistence": (baselines.Persistence, {"given": CONTEXT}),
+    "climatology": (baselines.Climatology, {"given": CONTEXT}),
+}
+DISCRETE = ("DTSBN-S", "linear-Gaussian")
+TRAINED = tuple(SYSTEMS)[:6]
+WITHOUT_CHANCE = ("persistence", "climatology")
+"""Their paths are the same for every seed; measurement noise is not."""
+BY_DIFFRAX = ("Neural ODE", "npODE", "ODE²VAE", "ODE²VAE-KL")
+
+
+def declare(name: str, **settings):
+    kind, own = SYSTEMS[name]
+    return kind(**{"observed": NAMES, "positive": ("x",), **own, **settings})
+
+
+def recordings(seed: int = 0, *, irregular: bool = False, gaps: bool = False) -> hs.Trajectories:
+    """Noisy oscillations, x far from normal: all of one shape, so few programs are compiled."""
+    rng = np.random.default_rng(seed)
+    times, values, seen = [], [], []
+    for rows, phase in zip(LENGTHS, rng.uniform(0, 2 * np.pi, SERIES), strict=True):
+        steps = rng.uniform(0.1, 0.5, rows) if irregular else np.full(rows, STEP)
+        t = np.cumsum(steps)
+        y = np.stack([np.exp(1.5 * np.sin(2 * t + phase)), 20 + 8 * np.cos(2 * t + phase)], 1)
+        missing = rng.uniform(size=y.shape) < 0.15
+        missing[0] = False
+        times.append(t)
+        values.append(y * np.exp(0.05 * rng.normal(size=y.shape)))
+        seen.append(~missing if gaps else np.ones(y.shape, bool))
+    return hs.Trajectories.from_arrays(times, values, states=NAMES, observed=seen)
+
+
+def allowed(name: str, seed: int = 0) -> hs.Trajectories:
+    """Recordings as untidy as a system takes them."""
+    return recordings(seed, irregular=name not in DISCRETE, gaps=name != "DTSBN-S")
+
+
+def later_times(data: hs.Trajectories) -> np.ndarray:
+    """Three times after the given rows, on a grid where there is one."""
+    return data.times[:, CONTEXT - 1 : CONTEXT] + STEP * np.arange(1, 4)
+
+
+@eqx.filter_jit
+def asked(model, batch: Batch, trained: bool, key):
+    """Forecasts of every row, and the loss where there is one."""
+    loss = model.loss(batch, SERIES, key=key).loss if trained else jnp.zeros(())
+    return model.predict(batch, DRAWS, key=key), loss
+
+
+@pytest.fixture(scope="module", params=list(SYSTEMS))
+def name(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def run(name):
+    return hs.fit(declare(name), allowed(name), training=TRAINING)
+
+
+@pytest.fixture(scope="module")
+def forecast(name, run):
+    data = allowed(name, 1)
+    return run.forecast(data.start(CONTEXT), later_times(data), draws=DRAWS)
+
+
+def test_it_goes_by_the_name_of_its_paper(name, run):
+    assert run.declared.name == name
+
+
+def test_recordings_as_untidy_as_it_takes_them_give_a_finite_loss(name, run):
+    assert not run.diverged
+    assert len(run.history) == {"linear-Gaussian": 2, "persistence": 0, "climatology": 0}.get(
+        name, 1
+    )
+    assert np.isfinite(run.history.to_numpy()).all()
+
+
+def test_forecasts_are_labelled_and_finite(name, run, forecast):
+    data = allowed(name, 1)
+    for draws, axis in ((forecast.states, "state"), (forecast.observations, "obs")):
+        assert draws.dims == ("draw", "trajectory", "time", axis)
+        assert draws.shape == (DRAWS, SERIES, 3, 2)
+        assert tuple(draws[axis].to_numpy()) == NAMES
+        assert tuple(draws["trajectory"].to_numpy()) == data.ids
+        np.testing.assert_array_equal(draws["clock"], later_times(data))
+        assert np.isfinite(draws).all()
+    assert not np.array_equal(forecast.states, forecast.observations)
+
+
+def test_positive_columns_are_forecast_above_zero(forecast):
+    for draws, axis in ((forecast.states, "state"), (forecast.observations, "obs")):
+        assert (draws.sel({axis: "x"}) > 0).all()
+
+
+def test_scores_are_those_of_a_run(name, run):
+    table = run.score(allowed(name, 1), draws=DRAWS)
+    assert tuple(table.columns) == SCORES
+    assert tuple(table.index) == (*NAMES, "overall")
+    assert np.isfinite(table.to_numpy()).all()
+
+
+def test_scores_are_in_the_units_of_the_data(name, run):
+    """x is modelled by its logarithm, so its density is a mixture of lognormal ones."""
+    data = allowed(name, 1)
+    table = run.score(data, draws=DRAWS, seed=8)
+    path_key, _ = jr.split(jr.key(8))
+    found, _ = asked(run.model, run.declared.batch(data), name in TRAINED, path_key)
+    means = np.asarray(found.means, float)[:, :, CONTEXT:]
+    sd = np.broadcast_to(np.asarray(found.sd, float), found.means.shape)[:, :, CONTEXT:]
+    y, seen = data.values[:, CONTEXT:], data.observed[:, CONTEXT:]
+    y = np.where(seen, y, 1.0)
+    densities = np.stack(
+        [
+            lognorm.pdf(y[..., 0], sd[..., 0], scale=np.exp(means[..., 0])),
+            norm.pdf(y[..., 1], means[..., 1], sd[..., 1]),
+        ],
+        -1,
+    )
+    centre = np.stack([np.exp(means[..., 0]), means[..., 1]], -1).mean(0)
+    wanted = {"nll": -np.log(densities.mean(0)), "mse": (centre - y) ** 2}
+    for score, each in wanted.items():
+        columns = [*np.mean(each, (0, 1), where=seen), np.mean(each, where=seen)]
+        np.testing.assert_allclose(table[score], columns, rtol=1e-3)
+
+
+def test_the_same_seed_gives_the_same_numbers_and_another_gives_others(name, run, forecast):
+    data = allowed(name, 1)
+    tables, futures = [], []
+    for seed in (0, 1):
+        again = hs.fit(declare(name), allowed(name), training=TRAINING, seed=seed)
+        tables.append(again.score(data, draws=DRAWS))
+        futures.append(again.forecast(data.start(CONTEXT), later_times(data), draws=DRAWS))
+        assert tree_allclose(again.model, run.model, rtol=0, atol=0) == (
+            seed == 0 or name not in TRAINED
+        )
+    assert tables[0].equals(run.score(data, draws=DRAWS))
+    assert not tables[1].equals(tables[0])
+    np.testing.assert_array_equal(futures[0].states, forecast.states)
+    np.testing.assert_array_equal(futures[0].observations, forecast.observations)
+    assert not np.array_equal(futures[1].observations, forecast.observations)
+    assert np.array_equal(futures[1].states, forecast.states) == (name in WITHOUT_CHANCE)
+
+
+def test_forecasts_depend_on_the_given_rows_alone(name, run):
+    batch = run.declared.batch(allowed(name, 1))
+    later = (jnp.arange(ROWS) >= CONTEXT)[:, None]
+    other = replace(batch, values=jnp.where(later, 7.0 - 3 * batch.values, batch.values))
+    missing = replace(batch, observed=batch.observed & ~later)
+    found, changed, unseen = (
+        asked(run.model, one, name in TRAINED, jr.key(3))[0] for one in (batch, other, missing)
+    )
+    assert tree_allclose(found, changed, rtol=0, atol=0)
+    assert tree_allclose(found, unseen, rtol=0, atol=0)
+
+
+def test_forecasts_depend_on_the_given_rows(name, run):
+    batch = run.declared.batch(allowed(name, 1))
+    other = replace(batch, values=batch.values + jnp.where(batch.observed, 0.5, 0.0))
+    found, changed = (
+        np.asarray(asked(run.model, one, name in TRAINED, jr.key(3))[0].means)[:, :, CONTEXT:]
+        for one in (batch, other)
+    )
+    assert np.array_equal(found, changed) == (name == "climatology")
+
+
+def padded(batch: Batch, rows: int = 2) -> Batch:
+    """The same recordings followed by rows that nobody recorded."""
+    end = [(0, 0), (0, rows)]
+    return Batch(
+        times=jnp.pad(batch.times, end, mode="edge"),
+        steps=jnp.pad(batch.steps, end),
+        values=jnp.pad(batch.values, [*end, (0, 0)]),
+        observed=jnp.pad(batch.observed, [*end, (0, 0)]),
+        inputs=jnp.pad(batch.inputs, [*end, (0, 0)], mode="edge"),
+        recorded=jnp.pad(batch.recorded, end),
+    )
+
+
+def test_padding_changes_neither_loss_nor_forecast(name, run):
+    batch = run.declared.batch(allowed(name, 1))
+    short, loss = asked(run.model, batch, name in TRAINED, jr.key(3))
+    long, same = asked(run.model, padded(batch), name in TRAINED, jr.key(3))
+    kept = np.asarray(batch.recorded)
+    np.testing.assert_allclose(
+        np.asarray(long.means)[:, :, :ROWS][:, kept], np.asarray(short.means)[:, kept], rtol=1e-5
+    )
+    np.testing.assert_allclose(same, loss, rtol=1e-5)
+
+
+def test_padding_changes_nothing_that_is_measured_on_the_recordings(name):
+    declared, batch = declare(name), declare(name).batch(allowed(name))
+    short, long = (declared.init(one, key=jr.key(0)) for one in (batch, padded(batch)))
+    if name in ("npODE", "npSDE"):  # the first inducing point is drawn, row by row
+        short, long = ((one.observation, one.rate) for one in (short, long))
+    assert tree_allclose(short, long, rtol=1e-4, atol=1e-5)
+
+
+def test_many_fits_at_once_equal_single_ones(name):
+    declared, keys = declare(name), jr.split(jr.key(5), 2)
+    batch, test = (declared.batch(allowed(name, seed)) for seed in (0, 1))
+    many = declared.fit_many(batch, training=TRAINING, keys=keys)
+    scores = baselines.score_forecasters(many.model, test, CONTEXT, DRAWS, keys)
+    assert all(scores[score].shape == (2, 3) for score in SCORES)
+    assert scores["mse_all"].shape == (2, 1)
+    for index, key in enumerate(keys):
+        single = declared.fit(batch, training=TRAINING, key=key)
+        one = jax.tree.map(
+            lambda leaf, i=index: leaf[i] if eqx.is_array(leaf) else leaf, many.model
+        )
+        found, alone = (asked(model, test, name in TRAINED, key) for model in (one, single.model))
+        assert tree_allclose(found, alone, rtol=1e-3, atol=1e-4)
+        for column, rows in single.history.items():
+            np.testing.assert_allclose(many.history[column][:, index], rows, rtol=1e-3, atol=1e-4)
+        table = baselines.score_forecaster(single.model, test, CONTEXT, DRAWS, key=key)
+        for score in SCORES:
+            np.testing.assert_allclose(scores[score][index], table[score], rtol=1e-2, atol=1e-3)
+
+
+def test_steps_of_length_zero_do_not_move_the_clock():
+    """A forecast may ask for one time twice, or for that of the last given row."""
+    clock = np.array([[0.0, 0.5, 0.5, 1.0]])
+    batch = future(recordings().take([0]).start(), clock[:, 1:], None)
+    np.testing.assert_allclose(since_start(batch), clock)
+
+
+@pytest.mark.parametrize("name", ["climatology"], indirect=True)
+def test_the_density_of_climatology_is_lognormal_where_a_column_is_positive(name, run):
+    train, test = allowed(name), allowed(name, 1)
+    logs = np.log(train.values[..., 0][train.observed[..., 0]])
+    later = test.values[:, CONTEXT:, 0][test.observed[:, CONTEXT:, 0]]
+    wanted = -lognorm.logpdf(later, logs.std(), scale=np.exp(logs.mean())).mean()
+    np.testing.assert_allclose(run.score(test, draws=DRAWS).loc["x", "nll"], wanted, rtol=1e-4)
+
+
+# What is refused, and how.
+
+
+@pytest.mark.parametrize("name", DISCRETE, indirect=True)
+def test_irregular_times_are_refused_where_time_comes_in_steps(name):
+    with pytest.raises(ValueError, match=f"{name} moves in equal steps of time"):
+        hs.fit(declare(name), recordings(irregular=True), training=TRAINING)
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.5])
+@pytest.mark.parametrize("name", DISCRETE, indirect=True)
+def test_forecast_times_off_the_grid_are_refused(name, run, factor):
+    data = recordings(1)
+    times = data.times[:, CONTEXT - 1 : CONTEXT] + factor * np.array([0.25, 0.5])
+    with pytest.raises(ValueError, match=rf"{name} moves in steps of 0\.25"):
+        run.forecast(data.start(CONTEXT), times, draws=DRAWS)
+
+
+@pytest.mark.parametrize("name", DISCRETE, indirect=True)
+def test_recordings_at_another_step_are_not_scored(name, run):
+    data = recordings(1)
+    slower = replace(data, times=2 * data.times)
+    with pytest.raises(ValueError, match=r"steps of time, here of 0\.25, but .* is 0\.5"):
+        run.score(slower, draws=DRAWS)
+
+
+@pytest.mark.parametrize("name", ["DTSBN-S"], indirect=True)
+def test_missing_values_are_refused_where_every_value_is_needed(name, run):
+    data = recordings(gaps=True)
+    with pytest.raises(ValueError, match=r"DTSBN-S needs every value of every row, but '[xv]' is"):
+        hs.fit(declare(name), data, training=TRAINING)
+    with pytest.raises(ValueError, match="DTSBN-S needs every value"):
+        run.score(data, draws=DRAWS)
+
+
+@pytest.mark.parametrize("name", ["DTSBN-S"], indirect=True)
+def test_a_zero_of_a_positive_column_is_refused_where_every_value_is_needed(name):
+    """It counts as missing, because it has no logarithm."""
+    data = recordings()
+    data.values[0, 3, 0] = 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", hs.InputNotice)
+        with pytest.raises(ValueError, match="DTSBN-S needs every value"):
+            hs.fit(declare(name), data, training=TRAINING)
+
+
+def test_inputs_are_refused(name):
+    times = [0.25 * np.arange(4)] * 2
+    data = hs.Trajectories.from_arrays(
+        times,
+        [np.ones((4, 2))] * 2,
+        states=NAMES,
+        inputs=[np.zeros((4, 1))] * 2,
+        input_names=["u"],
+    )
+    with pytest.raises(ValueError, match=f"{name} takes no inputs, but the data hold u"):
+        hs.fit(declare(name), data)
+
+
+def test_other_columns_are_refused(name, run):
+    data = replace(recordings(1), states=("x", "w"))
+    with pytest.raises(ValueError, match="observes x, v, but the data hold x, w"):
+        hs.fit(declare(name), data)
+    with pytest.raises(ValueError, match="observes x, v, but the data hold x, w"):
+        run.score(data, draws=DRAWS)
+    with pytest.raises(ValueError, match="observes x, v, but the data hold x, w"):
+        run.forecast(data.start(CONTEXT), later_times(data), draws=DRAWS)
+
+
+def test_the_given_rows_must_be_there(name, run):
+    data = recordings(1)
+    with pytest.raises(ValueError, match="given the first 2 rows"):
+        run.forecast(data.start(1), later_times(data), draws=DRAWS)
+    with pytest.raises(ValueError, match="nothing to predict"):
+        run.score(data.start(CONTEXT), draws=DRAWS)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"objective": hs.ELBO()}, {"solver": hs.EulerMaruyama()}, {"checkpoint": "fit.ckpt"}],
+    ids=lambda given: next(iter(given)),
+)
+def test_what_belongs_to_other_models_is_refused(name, given):
+    with pytest.raises(ValueError, match=f"{name} takes no `{next(iter(given))}`"):
+        hs.fit(declare(name), recordings(), **given)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"observed": (), "positive": ()}, "`observed` is empty"),
+        ({"observed": ("x", "x")}, "names 'x' twice"),
+        ({"positive": ("w",)}, "`positive` names 'w', which is not observed"),
+        ({"noise": -0.1}, "`noise`"),
+        ({"noise": (0.1, 0.1, 0.1)}, "`noise`"),
+    ],
+)
+def test_wrong_declarations_are_refused(name, settings, message):
+    with pytest.raises(ValueError, match=message):
+        declare(name, **settings)
+
+
+@pytest.mark.parametrize("name", WITHOUT_CHANCE, indirect=True)
+def test_noise_is_refused_where_it_would_not_be_used(name):
+    with pytest.raises(ValueError, match="`noise` cannot be set"):
+        declare(name, noise=0.1)
+
+
+@pytest.mark.parametrize("name", BY_DIFFRAX, indirect=True)
+def test_a_missing_diffrax_is_named_with_its_remedy(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "diffrax", None)
+    with pytest.raises(hs.InputError, match=r"diffrax.* pip install 'hybridsde\[baselines\]'"):
+        hs.fit(declare(name), recordings(), training=hs.Training(epochs=3))
+
+
+@pytest.mark.parametrize("name", ["linear-Gaussian"], indirect=True)
+def test_a_missing_statsmodels_is_named_with_its_remedy(name, monkeypatch):
+    for module in [module for module in sys.modules if module.startswith("statsmodels.")]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, "statsmodels", None)
+    with pytest.raises(hs.InputError, match=r"statsmodels.* pip install 'hybridsde\[baselines\]'"):
+        hs.fit(declare(name), recordings())
