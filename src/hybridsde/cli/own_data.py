@@ -270,19 +270,33 @@ def compare(
     config: Config,
     out: Annotated[Path, typer.Option(help="Folder for the table and the figure.")],
     seeds: Annotated[int, typer.Option(min=1, help="Fits of every variant.")] = 5,
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="Other systems beside them: `all`, or names with commas between them: neural-ode, "
+            "npode, npsde, ode2vae, ode2vae-kl, dtsbn-s, linear-gaussian, persistence, climatology."
+        ),
+    ] = "proposed",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Black box, physics alone and hybrid, with and without PAC-Bayes, on the same split.
 
+    With `--methods all` also what else could have been used, trained for as many epochs.
+
     Writes scores.csv (one row per fit), comparison.csv, comparison.md and comparison.png/svg.
     """
     from hybridsde._files import make_folder, write_whole
-    from hybridsde.report.comparison import SCORES_FILE, comparison_figure, comparison_markdown
+    from hybridsde.report.comparison import (
+        SCORES_FILE,
+        comparison_figure,
+        comparison_markdown,
+        variant_names,
+    )
     from hybridsde.report.paper_figures import save
     from hybridsde.report.terminal import fit_progress, frame_table
+    from hybridsde.run.compare import PROPOSED, summarise, variants
     from hybridsde.run.compare import compare as run_all
-    from hybridsde.run.compare import summarise, variants
     from hybridsde.run.project import Project
 
     console = Console(stderr=as_json)
@@ -291,9 +305,9 @@ def compare(
     make_folder(out)
     with notices(console):
         project = Project.open(config)
-        epochs = len(variants(project)) * project.training.epochs
+        epochs = len(variants(project)) * project.training.epochs if methods == PROPOSED else None
         with fit_progress(Console(stderr=as_json, quiet=quiet), epochs) as watch:
-            scores = run_all(project, seeds, watch)
+            scores = run_all(project, seeds, watch, methods)
     table = summarise(scores)
     write_whole(out / SCORES_FILE, scores.to_csv(index=False))
     write_whole(out / "comparison.csv", table.to_csv(index=False))
@@ -302,7 +316,7 @@ def compare(
     if as_json:
         typer.echo(table.to_json(orient="records", indent=1))
         return
-    shown = table.assign(variant=table["method"] + ", " + table["objective"]).set_index("variant")
+    shown = table.assign(variant=variant_names(table)).set_index("variant")
     columns = ["rmse", "nll", "crps", "crps_se", "coverage90"]
     console.print(
         frame_table(shown.reindex(columns=columns), f"Held-out trajectories, {seeds} seeds")

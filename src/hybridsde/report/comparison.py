@@ -15,7 +15,7 @@ from hybridsde.report.figures import COLOURS, INK
 from hybridsde.report.html import render_template
 from hybridsde.report.panels import INK as PANEL_INK
 from hybridsde.report.panels import Panel
-from hybridsde.run.compare import summarise
+from hybridsde.run.compare import OWN, summarise
 
 SCORES_FILE = "scores.csv"
 SHOWN = {
@@ -26,7 +26,7 @@ SHOWN = {
 
 def comparison_figure(scores: pd.DataFrame) -> Figure:
     """CRPS and coverage of every fit, and their means, one row per variant."""
-    names = _names(scores)
+    names = variant_names(scores)
     figure, both = plt.subplots(
         1, 2, figsize=(8.4, 0.55 * len(set(names)) + 1.3), sharey=True, layout="constrained"
     )
@@ -38,14 +38,15 @@ def comparison_figure(scores: pd.DataFrame) -> Figure:
     return figure
 
 
-def _names(scores: pd.DataFrame) -> list[str]:
+def variant_names(scores: pd.DataFrame) -> list[str]:
     """The variant of every row."""
-    return [f"{m}, {o}" for m, o in zip(scores["method"], scores["objective"], strict=True)]
+    pairs = zip(scores["method"], scores["objective"], strict=True)
+    return [m if o == OWN else f"{m}, {o}" for m, o in pairs]
 
 
 def _draw(axes: Axes, scores: pd.DataFrame, column: str, ink: str) -> None:
     """One score of every fit, a row for every variant."""
-    names = _names(scores)
+    names = variant_names(scores)
     rows = list(dict.fromkeys(names))
     for row, name in enumerate(rows):
         values = np.asarray(scores[column], float)[np.array(names) == name]
@@ -82,7 +83,7 @@ def write_comparison_page(folder: Path) -> Path:
 
 
 def _picture(scores: pd.DataFrame, column: str) -> str:
-    panel = Panel(f"compare-{column}", 4.2, 0.35 * len(set(_names(scores))) + 1.0)
+    panel = Panel(f"compare-{column}", 4.2, 0.35 * len(set(variant_names(scores))) + 1.0)
     with panel as axes:
         _draw(axes, scores, column, PANEL_INK)
         axes.invert_yaxis()

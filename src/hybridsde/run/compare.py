@@ -1,5 +1,6 @@
-"""The same recordings with and without physics, with and without the PAC term."""
+"""The same recordings with and without physics, with and without PAC term, and other systems."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,12 +12,19 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._devices import same_for_seeds
-from hybridsde._errors import InputError
+from hybridsde._errors import InputError, InputNotice
+from hybridsde.baselines import NAMED, AbstractBaseline, score_forecasters
 from hybridsde.fit import Callback, Fitted, Watch, train_many
 from hybridsde.forecast import SCORES, score_many
+from hybridsde.model import HybridSDE
 from hybridsde.run.calibrate import calibrate_many
 from hybridsde.run.project import Project
 from hybridsde.run.settings import PhysicsSettings
+
+PROPOSED, ALL = "proposed", "all"
+"""Which other systems to compare with: none of them, all of them, or some by name."""
+OWN = "own loss"
+"""The objective of another system."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +60,83 @@ def variants(project: Project) -> list[Variant]:
     return rows
 
 
-def compare(project: Project, seeds: int, watch: Watch | None = None) -> pd.DataFrame:
-    """Scores on the held-out recordings, one row per variant and seed; all share the split."""
+def others(project: Project, methods: str) -> dict[str, AbstractBaseline]:
+    """Other systems by name: all that can take these recordings, or those that are asked for.
+
+    With "all", one that cannot is left out, and it is said why. Asked for by name it is an
+    `InputError`, and so is a name that is not known.
+    """
+    if methods == PROPOSED:
+        return {}
+    names = tuple(NAMED) if methods == ALL else tuple(one.strip() for one in methods.split(","))
+    unknown = [name for name in names if name not in NAMED]
+    if unknown:
+        raise InputError(
+            f"{unknown[0]!r} is no system to compare with. There are {', '.join(NAMED)}, and "
+            f"{ALL} for all of them."
+        )
+    model, found = project.model, {}
+    for name in names:
+        declared = NAMED[name](model.observations, _positive(model), model.context)
+        try:
+            for data in (project.pieces, project.test, project.validation):
+                if data is not None:
+                    declared.check(data)
+        except ValueError as error:
+            if methods != ALL:
+                raise InputError(str(error)) from None
+            warnings.warn(f"Left out: {error}", InputNotice, stacklevel=2)
+            continue
+        found[name] = declared
+    return found
+
+
+def _positive(model: HybridSDE) -> tuple[str, ...]:
+    return tuple(name for name in model.observations if name in model.positive)
+
+
+def compare(
+    project: Project, seeds: int, watch: Watch | None = None, methods: str = PROPOSED
+) -> pd.DataFrame:
+    """Scores on the held-out recordings, one row per variant and seed; all share the split.
+
+    Other systems are trained for as many epochs as the variants.
+    """
     if project.test is None:
         raise InputError("A comparison needs held-out recordings: set data.test above 0.")
+    compared = others(project, methods)
     parts = []
     for variant in variants(project):
         fitted = fit_seeds(variant.project, seeds, watch(variant.name) if watch else ())
         scores = score_seeds(variant.project, fitted, seeds)
         parts.append(scores.assign(method=variant.method, objective=variant.objective))
+    for name, declared in compared.items():
+        scores = score_other(project, declared, seeds, watch(name) if watch else ())
+        parts.append(scores.assign(method=name, objective=OWN))
     return pd.concat(parts, ignore_index=True)
+
+
+def score_other(
+    project: Project,
+    declared: AbstractBaseline,
+    seeds: int,
+    callbacks: tuple[Callback, ...] = (),
+) -> pd.DataFrame:
+    """Another system from several seeds: every score on the held-out recordings."""
+    assert project.test is not None
+    numbers, kept = _seeds(project, seeds), project.validation
+    fitted = declared.fit_many(
+        declared.batch(project.pieces),
+        validation=None if kept is None else declared.batch(kept),
+        training=project.training,
+        callbacks=callbacks,
+        keys=jax.vmap(jr.key)(numbers),
+    )
+    keys, draws = jax.vmap(jr.key)(numbers + 1), project.settings.forecast.draws
+    test = declared.batch(project.test)
+    table = score_forecasters(fitted.model, test, declared.context, draws, keys)
+    frame = pd.DataFrame({name: np.asarray(table[name][:, -1]) for name in SCORES})
+    return frame.assign(seed=np.asarray(numbers), diverged=fitted.diverged)
 
 
 def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()) -> Fitted:
