@@ -62,6 +62,10 @@ def init(
     trajectories: Annotated[
         int, typer.Option(min=2, help="With --example: how many recordings.")
     ] = 24,
+    regular: Annotated[
+        bool,
+        typer.Option("--regular", help="With --example: equal time steps and no missing values."),
+    ] = False,
 ) -> None:
     """Write a commented settings file for a table, with its columns guessed.
 
@@ -74,7 +78,7 @@ def init(
 
     if example:
         folder = out or Path("lotka_volterra")
-        settings = write_example(folder, trajectories)
+        settings = write_example(folder, trajectories, regular=regular)
         typer.echo(f"Wrote {folder / 'recordings.csv'} and {settings}.")
         typer.echo(f"Next: hybridsde fit {settings} --out {folder / 'run'}")
         return
