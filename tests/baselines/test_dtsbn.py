@@ -21,7 +21,7 @@ from hybridsde.data import Batch
 from hybridsde.fit import Training
 
 MAPS = ("top", "middle", "visible", "log_sd", "see_middle", "see_top")
-GENERATIVE, RECOGNITION = MAPS[:4], MAPS[4:]
+RECOGNITION = MAPS[4:]
 LEVELS, STAY, NOISE = np.array([2.0, 5.0]), 0.9, 0.3
 
 
@@ -128,7 +128,7 @@ def tiny():
     """One unit of each kind, two rows: all states can be listed."""
     batch, names = batch_of([3.0, 7.0], copies=500)
     model = DTSBN(observed=names, middle=1, top=1, baseline=4).init(batch, key=jr.key(0))
-    return random_weights(model, 0.4, seed=3), batch
+    return random_weights(model, 0.4, seed=86), batch
 
 
 def some_units(seed, middle=3, top=2):
@@ -173,7 +173,7 @@ def test_recognition_draws_what_it_says(wide, getkey):
 
 def test_generation_draws_what_the_density_says(tiny, getkey):
     """Mean and square of the second row given the first, over all states."""
-    model, batch = tiny
+    model, batch = random_weights(tiny[0], 1.5, seed=2), tiny[1]
     weights, v = numbers(model), np.array([-1.0])
     nothing = np.zeros(1), np.zeros(1), np.zeros(1)
     mean = square = 0.0
@@ -184,7 +184,7 @@ def test_generation_draws_what_the_density_says(tiny, getkey):
         top = affine(weights, "middle", np.array([z]), first[1], v)
         chance *= bernoulli.pmf(h, expit(top))[0]
         level = affine(weights, "visible", np.array([h]), v)[0]
-        sd = np.exp(affine(weights, "log_sd", np.array([h]), v)[0])
+        sd = np.exp(np.clip(affine(weights, "log_sd", np.array([h]), v)[0], -5, 2))
         mean, square = mean + chance * level, square + chance * (level**2 + sd**2)
     one = batch.take(jnp.arange(1))
     found = eqx.filter_jit(lambda key: model.predict(one, 20_000, key=key))(getkey())
@@ -242,14 +242,15 @@ def test_the_mean_gradient_is_that_of_the_bound(tiny, getkey):
     bound, logs = histories(weights, v)
     chances = np.exp(logs.sum(1))
     np.testing.assert_allclose(chances.sum(), 1.0, rtol=1e-10)
-    returns = bound[:, ::-1].cumsum(1)[:, ::-1]
-    assert np.sqrt(chances @ ((returns - chances @ returns.mean(1)) ** 2).mean(1)) < 0.9
+    baseline = np.asarray(jax.vmap(model.baseline)(jnp.asarray(v)), float)[:, 0]
+    left = bound[:, ::-1].cumsum(1)[:, ::-1] - baseline
+    assert np.sqrt(chances @ ((left - chances @ left.mean(1)) ** 2).mean(1)) < 0.9
     values, found = values_and_gradients(model, batch, jr.split(getkey(), 200))
     exact = exact_bound(weights, v)
     assert_mean_close(values, -(exact - 2 * np.log(2.0)))  # two rows, of spread two
     expected = slopes(lambda w: exact_bound(w, v), weights)
-    for name in GENERATIVE + RECOGNITION:
-        assert np.abs(expected[name]).max() > 1e-2
+    for name in MAPS:
+        assert np.abs(expected[name]).max() > 0.05
         assert_mean_close(found[name], -expected[name])
 
 
@@ -261,18 +262,21 @@ def test_without_discount_the_gradient_leaves_out_later_rows(tiny, getkey):
     chances = np.exp(logs.sum(1))
     expected = slopes(lambda w: histories(w, v)[1], weights)
     _, found = values_and_gradients(model, batch, jr.split(getkey(), 200))
+    whole = slopes(lambda w: exact_bound(w, v), weights)
     for name in RECOGNITION:
         signal = np.einsum("s,st,pst->p", chances, bound, expected[name])
         assert_mean_close(found[name], -signal)
+        assert np.abs(signal - whole[name]).max() > 0.02
 
 
 def test_a_wide_signal_is_centred_and_rescaled(wide, getkey):
     """(R − C − c)/max(1, s) weighs ∇ ln q, exactly, where s is above one; padding is left out."""
     rng = np.random.default_rng(4)
     times = [np.arange(n, dtype=float) for n in (6, 4, 6)]
-    rows = [4 * rng.normal(size=(len(t), 2)) for t in times]
+    rows = [0.5 * rng.normal(size=(len(t), 2)) for t in times]
     batch = Batch.of(hs.Trajectories.from_arrays(times, rows, states=["y0", "y1"]))
-    model, key = replace(wide, discount=0.5), getkey()
+    loud = jax.tree.map(lambda leaf: 5 * leaf, wide.baseline)
+    model, key = random_weights(replace(wide, discount=0.5, baseline=loud), 0.2), getkey()
     v = model._standard(batch.values)
     keys = jr.split(key, 3)
 
@@ -289,7 +293,7 @@ def test_a_wide_signal_is_centred_and_rescaled(wide, getkey):
         returns[:, t] = bound[:, t] + 0.5 * (returns[:, t + 1] if t < 5 else 0.0)
     left = returns - np.asarray(jax.vmap(jax.vmap(model.baseline))(v))[..., 0]
     spread = left[recorded].std()
-    assert spread > 2
+    assert spread > 2 and (returns - left).std() > 0.5
     weight = np.where(recorded, (left - left[recorded].mean()) / spread, 0.0)
 
     def ascent(maps):
@@ -341,23 +345,25 @@ def forward_filter(values):
 
 
 def test_a_hidden_chain_is_learned(getkey):
-    """The bound comes near the exact likelihood, one-step forecasts near the exact filter."""
+    """The bound comes near the exact likelihood, one-step forecasts near the exact filter.
+
+    Some fits stay where the units explain nothing; the one with the best training loss is taken.
+    """
     train, test = chain(24), chain(40, seed=1)
     training = Training(epochs=300, batch_size=24, learning_rate=0.1)
     declared = DTSBN(observed=["y"], middle=2, top=2, baseline=8)
-    fitted = declared.fit(Batch.of(train), training=training, key=jr.key(0))
-    batch = Batch.of(test)
-    logs, means = (np.array(found) for found in zip(*map(forward_filter, test.values[..., 0])))
-    exact = logs.sum(1).mean()
-    independent = (
-        norm.logpdf(test.values, train.values.mean(), train.values.std()).sum((1, 2)).mean()
-    )
-    bounds = [-fitted.model.loss(batch, 40, key=key).loss for key in jr.split(getkey(), 5)]
-    assert (
-        exact - 0.1 * 30 < np.mean(bounds) < exact + 0.02 * 30
-    )  # a bound, and test series are few
-    assert np.mean(bounds) > independent + 30
-    best = ((means - test.values[..., 0])[:, 1:] ** 2).mean()
-    found = score_forecaster(fitted.model, batch.windows(2, 1), 1, 100, key=getkey())
-    assert found["mse"][-1] < 1.05 * best < 0.5 * test.values.var()
+    fitted = declared.fit_many(Batch.of(train), training=training, keys=jr.split(jr.key(0), 6))
+    best = fitted.history["loss"][-1].argmin()
+    model = jax.tree.map(lambda leaf: leaf[best], fitted.model)
+    batch, values = Batch.of(test), test.values[..., 0]
+    filtered = [forward_filter(series) for series in values]
+    logs, means = np.array([one for one, _ in filtered]), np.array([one for _, one in filtered])
+    independent = norm.logpdf(values, train.values.mean(), train.values.std())
+    loss = eqx.filter_jit(lambda key: model.loss(batch, 40, key=key).loss)
+    bound = -np.mean([loss(key) for key in jr.split(getkey(), 5)]) / values.shape[1]
+    assert logs.mean() - 0.05 < bound < logs.mean() + 0.02  # above by chance at most
+    assert bound > independent.mean() + 1.0
+    exact = ((means - values)[:, 1:] ** 2).mean()
+    found = score_forecaster(model, batch.windows(2, 1), 1, 100, key=getkey())
+    assert found["mse"][-1] < 1.05 * exact < 0.5 * values.var()
     assert found["nll"][-1] < -logs[:, 1:].mean() + 0.05

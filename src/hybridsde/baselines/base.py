@@ -20,6 +20,7 @@ from hybridsde.fit import Callback, Fitted, Training, train, train_many
 from hybridsde.forecast import gaussian_nll, mixture_nll, score
 from hybridsde.model import AbstractObservation, GaussianObservation
 from hybridsde.model.declared import Declared
+from hybridsde.model.observation import check_noise
 from hybridsde.objective import AbstractObjective, Terms
 from hybridsde.simulate import AbstractSolver
 
@@ -119,6 +120,8 @@ class AbstractBaseline(Declared):
         unknown = [name for name in self.positive if name not in self.observations]
         if unknown:
             raise ValueError(f"`positive` names {unknown[0]!r}, which is not observed.")
+        if self.noise is not None:
+            check_noise(np.asarray(self.noise, float), self.observations)
 
     def check(self, data: Trajectories) -> None:
         """A `ValueError` unless the recordings are of the kind that this system takes."""
