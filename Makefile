@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format results bench clean help
+.PHONY: demo test check format results comparison bench clean help
 
 help:                   ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -21,7 +21,7 @@ demo: .venv/user        ## fit and forecast the embedded example, write demo/
 	$(BIN)/hybridsde demo --out demo
 
 test: .venv/dev         ## run the tests
-	$(BIN)/pytest -n auto --maxprocesses 4
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4
 
 check: .venv/dev        ## lint, types, layers
 	$(BIN)/ruff check .
@@ -38,6 +38,12 @@ results: .venv/user     ## run the paper's experiments into docs/results (under 
 	$(BIN)/hybridsde reproduce lotka-volterra --out docs/results/lotka-volterra
 	$(BIN)/hybridsde reproduce cost --out docs/results/cost
 	$(BIN)/python benchmarks/ablation.py --out docs/results/ablation.md
+
+comparison: .venv/dev   ## compare all systems on predator and prey, write docs/results/comparison
+	rm -rf docs/results/comparison .comparison
+	$(BIN)/hybridsde init --example --regular --out .comparison
+	$(BIN)/hybridsde compare .comparison/settings.toml --methods all --seeds 2 --out docs/results/comparison
+	rm -rf .comparison
 
 .venv-bench/ready: pyproject.toml
 	test -x .venv-bench/bin/python || $(PYTHON) -m venv .venv-bench

@@ -293,7 +293,8 @@ def test_a_wide_signal_is_centred_and_rescaled(wide, getkey):
         returns[:, t] = bound[:, t] + 0.5 * (returns[:, t + 1] if t < 5 else 0.0)
     left = returns - np.asarray(jax.vmap(jax.vmap(model.baseline))(v))[..., 0]
     spread = left[recorded].std()
-    assert spread > 2 and (returns - left).std() > 0.5
+    assert spread > 2
+    assert (returns - left).std() > 0.5
     weight = np.where(recorded, (left - left[recorded].mean()) / spread, 0.0)
 
     def ascent(maps):

@@ -15,7 +15,6 @@ from hybridsde.data import Batch
 from hybridsde.fit import Training
 
 NAMES = ("x", "v")
-SMALL = {"states": 2, "hidden": (16,), "latent": hs.Latent(3, (16,), (16,))}
 
 
 def oscillations(series, rows=30, seed=0):
@@ -117,9 +116,9 @@ def test_forecasts_are_one_path_that_depends_on_the_given_rows_alone(tiny):
 
 
 def test_a_damped_oscillator_is_learned():
-    training = Training(epochs=150, batch_size=16, learning_rate=1e-2)
+    training = Training(epochs=150, batch_size=16, learning_rate=2e-2)
     train, test = Batch.of(oscillations(16)), Batch.of(oscillations(8, seed=1))
-    declared = NeuralODE(observed=NAMES, **SMALL)
+    declared = NeuralODE(observed=NAMES, hidden=(16,), latent=hs.Latent(3, (16,), (16,)))
     fitted = declared.fit(train, training=training, key=jr.key(0))
     trivial = Climatology(observed=NAMES).fit(train, key=jr.key(0))
     found, yardstick = (

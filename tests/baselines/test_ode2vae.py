@@ -264,7 +264,7 @@ def test_a_damped_oscillator_is_learned():
     training = Training(epochs=200, batch_size=16, learning_rate=1e-2)
     train, test = Batch.of(oscillations(16)), Batch.of(oscillations(8, seed=1))
     latent = hs.Latent(CONTEXT, (16,), (16,), spread=0.1)
-    declared = ODE2VAE(observed=NAMES, positions=2, hidden=(16,), latent=latent)
+    declared = ODE2VAE(observed=NAMES, hidden=(16,), latent=latent)
     fitted = declared.fit(train, training=training, key=jr.key(0))
     trivial = Climatology(observed=NAMES).fit(train, key=jr.key(0))
     found, yardstick = (

@@ -12,6 +12,7 @@ import hybridsde as hs
 from hybridsde.cli import app
 from hybridsde.datasets.mocap import Walking
 from hybridsde.experiments import mocap, walking_sde
+from hybridsde.experiments.walking_others import OTHERS
 
 
 def steps(series, rows=24, seed=0):
@@ -82,7 +83,34 @@ def test_the_four_rows_of_the_design_are_compared(small, tmp_path):
     assert "| 42 walkers instead of none | e-pac-bayes |" in text
 
 
-def test_the_paper_has_six_rows():
+def test_other_systems_have_rows_of_their_own(small, tmp_path, monkeypatch):
+    names = ("a", "b", "c", "d")
+    other = replace(OTHERS["neural-ode"], observed=names, latent=hs.Latent(3, (), ()), hidden=())
+    average = replace(OTHERS["climatology"], observed=names)
+    monkeypatch.setitem(OTHERS, "neural-ode", other)
+    monkeypatch.setitem(OTHERS, "climatology", average)
+    data = Walking(steps(8, seed=1), steps(2, seed=2), steps(3, seed=3))
+    results = mocap.reproduce(
+        tmp_path,
+        presets=(),
+        others=("climatology", "neural-ode"),
+        repetitions=2,
+        data=data,
+        watch=lambda name: (),
+    )
+    rows = {row.method: row for row in results.rows}
+    assert list(rows) == ["neural-ode", "climatology"]
+    assert (rows["neural-ode"].published_mse, rows["neural-ode"].published_sd) == (22.49, 0.88)
+    assert rows["climatology"].published_mse is None
+    train, test = (part.values for part in (data.train, data.test))
+    expected = ((test[:, 3:] - train.mean((0, 1))) ** 2).mean()
+    assert rows["climatology"].mse_mean == pytest.approx(expected, rel=1e-4)
+    text = (tmp_path / "results.md").read_text()
+    assert "| none | neural-ode | paper | centred | 22.49 ± 0.88 |" in text
+    assert "| none | climatology | paper | centred | – |" in text
+
+
+def test_the_table_has_eleven_rows():
     asked = {*walking_sde.PAPER.rows, *((walking_sde.NONE, name) for name in mocap.COMPARED)}
     assert asked == set(mocap.PUBLISHED)
     assert (len(walking_sde.PAPER.rows), len(asked)) == (6, 11)
@@ -96,7 +124,9 @@ def test_the_command_on_the_real_recordings(tmp_path, monkeypatch):
     )
     out = tmp_path / "walk"
     command = ["reproduce", "mocap", "--preset", "recommended", "--quick", "--out", str(out)]
-    found = CliRunner().invoke(app, command)
+    wrong = CliRunner().invoke(app, [*command, "--methods", "arima"])
+    assert "'arima' is not one of" in wrong.output
+    found = CliRunner().invoke(app, [*command, "--methods", "climatology"])
     assert found.exit_code == 0, found.output
     written = {path.name for path in out.iterdir()}
     tables = {"results.json", "results.csv", "results.md"}
@@ -104,7 +134,8 @@ def test_the_command_on_the_real_recordings(tmp_path, monkeypatch):
     results = json.loads((out / "results.json").read_text())
     assert results["predict_zero_mse"] == pytest.approx(33.67, abs=0.01)
     assert results["pca_3_floor_mse"] == pytest.approx(4.41, abs=0.02)
-    assert [row["published_mse"] for row in results["rows"]] == [9.05, 7.84]
+    assert [row["published_mse"] for row in results["rows"]] == [None, 9.05, 7.84]
+    assert results["rows"][0]["mse_mean"] == pytest.approx(results["predict_zero_mse"], abs=0.01)
 
 
 def test_iterations_become_epochs():

@@ -1,6 +1,7 @@
 """What every system to compare with has in common: how it is declared, fitted and asked."""
 
 import abc
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ import jax.random as jr
 import numpy as np
 
 from hybridsde._devices import over_seeds, repetitions, same_for_seeds
+from hybridsde._errors import InputNotice
 from hybridsde._parameters import AbstractParameter, Fixed, Positive, Relative
 from hybridsde._types import Array, Float, Keys, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
@@ -107,7 +109,7 @@ class AbstractBaseline(Declared):
     @property
     def training(self) -> Training:
         """How it is trained unless something else is asked for."""
-        return Training(epochs=300, batch_size=8, learning_rate=3e-3)
+        return Training(epochs=500, batch_size=16, learning_rate=1e-2)
 
     @abc.abstractmethod
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> AbstractForecaster:
@@ -133,7 +135,9 @@ class AbstractBaseline(Declared):
         if self.discrete:
             check_regular(data, self.name)
         if self.complete:
-            check_complete(data, self.name)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", InputNotice)
+                check_complete(self.encode(data), self.name)
 
     def fit(
         self,
@@ -243,11 +247,8 @@ def likelihood_terms(log_likelihood: Float[Array, " series"], price: Float[Array
 
 
 def since_start(batch: Batch) -> Float[Array, "series time"]:
-    """Times since the first row; rows that only pad a series follow at a typical step."""
-    recorded = batch.recorded[:, 1:]
-    typical = jnp.mean(batch.steps, where=recorded)
-    steps = jnp.where(batch.steps > 0, batch.steps, typical)
-    return jnp.pad(jnp.cumsum(steps, 1), [(0, 0), (1, 0)])
+    """Times since the first row."""
+    return jnp.pad(jnp.cumsum(batch.steps, 1), [(0, 0), (1, 0)])
 
 
 def check_regular(data: Trajectories, name: str, interval: float | None = None) -> float:

@@ -75,9 +75,8 @@ class LinearGaussian(AbstractEstimated):
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> "StateSpace":
         """States are principal components of the recordings, filled in by column means."""
         del key
-        y, seen = _arrays(batch)
-        matrices = first_guess(y, seen, self.states)
-        return self._model(matrices, y, seen)
+        y, seen, recorded = _arrays(batch)
+        return self._model(first_guess(y, seen, recorded, self.states), y, seen)
 
     def fit(
         self,
@@ -90,10 +89,10 @@ class LinearGaussian(AbstractEstimated):
     ) -> Fitted[AbstractForecaster]:
         """Expectation maximisation; every iteration raises the likelihood of the recordings."""
         del validation, training, key
-        y, seen = _arrays(batch)
+        y, seen, recorded = _arrays(batch)
         centre, scale = _standards(y, seen)
-        matrices = first_guess(y, seen, self.states)
-        recorded, callbacks = np.asarray(batch.recorded), tuple(callbacks)
+        matrices = first_guess(y, seen, recorded, self.states)
+        callbacks = tuple(callbacks)
         losses = []
         for iteration in range(self.iterations):
             found = smooth(matrices, (y - centre) / scale, seen, recorded)
@@ -144,8 +143,8 @@ class Smoothed:
     log_likelihood: float
 
 
-def _arrays(batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-    return np.asarray(batch.values, float), np.asarray(batch.observed)
+def _arrays(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return np.asarray(batch.values, float), np.asarray(batch.observed), np.asarray(batch.recorded)
 
 
 def _standards(y: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -153,11 +152,11 @@ def _standards(y: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return centre, np.where(scale > 0, scale, 1.0)
 
 
-def first_guess(y: np.ndarray, seen: np.ndarray, states: int) -> Matrices:
+def first_guess(y: np.ndarray, seen: np.ndarray, recorded: np.ndarray, states: int) -> Matrices:
     """Principal components, a regression of each row on the one before, and what is left."""
     centre, scale = _standards(y, seen)
     flat = np.where(seen, (y - centre) / scale, 0.0)
-    whole = flat.reshape(-1, flat.shape[-1])
+    whole = flat[recorded]
     _, size, axes = np.linalg.svd(whole, full_matrices=False)
     kept = min(states, len(axes))
     c = np.zeros((flat.shape[-1], states))
@@ -166,10 +165,12 @@ def first_guess(y: np.ndarray, seen: np.ndarray, states: int) -> Matrices:
     rng = np.random.default_rng(0)
     c[:, kept:] = 0.01 * rng.normal(size=c[:, kept:].shape)
     x = flat @ np.linalg.pinv(c).T
-    before, after = x[:, :-1].reshape(-1, states), x[:, 1:].reshape(-1, states)
+    before, after = x[:, :-1][recorded[:, 1:]], x[:, 1:][recorded[:, 1:]]
     a = np.linalg.lstsq(before, after, rcond=None)[0].T
-    q = np.cov((after - before @ a.T).T).reshape(states, states) + 1e-3 * np.eye(states)
-    r = np.maximum(((flat - x @ c.T) ** 2).mean((0, 1)), 1e-2)
+    left = after - before @ a.T
+    q = left.T @ left / len(left) + 1e-3 * np.eye(states)
+    # A column that seems to have no noise would keep it that way for hundreds of iterations.
+    r = np.maximum(((flat - x @ c.T)[recorded] ** 2).mean(0), 0.1)
     return Matrices(a, q, c, np.zeros(len(c)), r, x[:, 0].mean(0), np.eye(states))
 
 
@@ -183,8 +184,8 @@ def smooth(m: Matrices, y: np.ndarray, seen: np.ndarray, recorded: np.ndarray) -
     a[..., begins], q[..., begins] = 0.0, m.p0[..., None]
     shift = np.where(begins, m.m0[:, None], 0.0)
     model = _smoother()(k_endog=y.shape[-1], k_states=states)
-    model.bind(np.where(seen[recorded], flat, np.nan))
-    model["design"], model["obs_intercept"], model["obs_cov"] = m.c, m.d[:, None], np.diag(m.r)
+    model.bind(np.where(seen[recorded], flat - m.d, np.nan))
+    model["design"], model["obs_cov"] = m.c, np.diag(m.r)
     model["transition"], model["state_cov"], model["state_intercept"] = a, q, shift
     model["selection"] = np.eye(states)
     model.initialize_known(m.m0, m.p0)

@@ -21,7 +21,7 @@ import jax.random as jr
 from jax import lax
 
 from hybridsde._parameters import AbstractParameter, Fixed, Positive
-from hybridsde._types import Array, Bool, Float, PRNGKeyArray, Scalar
+from hybridsde._types import Array, Bool, Float, PRNGKeyArray
 from hybridsde.baselines.base import (
     AbstractBaseline,
     AbstractForecaster,
@@ -143,7 +143,7 @@ class LinearDecoder(AbstractObservation):
         else:
             _, size, axes = jnp.linalg.svd(shifted, full_matrices=False)
             kept = axes[: declared.components]
-            size = size[: declared.components] / jnp.sqrt(len(shifted))
+            size = size[: declared.components] / jnp.sqrt(seen.any(-1).sum())
             basis, lift = kept.T * size, kept / size[:, None]
         return cls(
             mean_value=Fixed(mean),
@@ -305,14 +305,18 @@ class GaussianProcessODE(AbstractForecaster):
         return jnp.concatenate([x[:, :, None], jnp.moveaxis(later, 0, 2)], 2)
 
     def loss(self, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
-        """−(1/N) [Σ_n ln p(Y_n | f) + ln N(V; 0, I)], the first row left out, which is given."""
+        """−(1/N) [Σ_n Σ_k ln p(y_k | f) + ln N(V; 0, I)], without the first rows, which are given.
+
+        Of noisy paths, p(y_k | f) is the mean of p(y_k | x_k) over them.
+        """
         x = self.paths(batch, 0, self.samples, key=key)[:, :, 1:]
         values, observed = batch.values[:, 1:], batch.observed[:, 1:]
-        logs = jax.vmap(lambda x: self.observation.log_prob(values, observed, x).sum(-1))(x)
+        logs = jax.vmap(lambda x: self.observation.log_prob(values, observed, x))(x)
+        logs = jax.nn.logsumexp(logs, 0) - jnp.log(self.samples)
         price = 0.5 * jnp.sum(self.weights**2)
         if self.diffusion is not None:
             price += 0.5 * jnp.sum(self.diffusion.weights**2)
-        return likelihood_terms(logs.mean(0), price / total)
+        return likelihood_terms(logs.sum(-1), price / total)
 
     def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
         """Paths from the last row that is given."""
@@ -330,7 +334,7 @@ def spread_out(
     def distance(index: Array) -> Float[Array, " n"]:
         return jnp.where(usable, jnp.sum((points - points[index]) ** 2, -1), -1.0)
 
-    def add(nearest: Float[Array, " n"], _: None) -> tuple[Float[Array, " n"], Scalar]:
+    def add(nearest: Float[Array, " n"], _: None) -> tuple[Float[Array, " n"], Array]:
         chosen = jnp.argmax(nearest)
         return jnp.minimum(nearest, distance(chosen)), chosen
 

@@ -19,6 +19,9 @@ from hybridsde.data.checks import check_whole
 from hybridsde.model import GaussianObservation
 from hybridsde.objective import Terms
 
+SHORTEST = 1e-4
+"""Share of the forecast that counts as elapsed at least."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Persistence(AbstractEstimated):
@@ -32,6 +35,8 @@ class Persistence(AbstractEstimated):
     def __post_init__(self):
         super().__post_init__()
         check_whole(self.given, "given")
+        if self.noise is not None:
+            raise ValueError("`noise` cannot be set: the spread of the recordings is all there is.")
 
     @property
     def name(self) -> str:
@@ -66,12 +71,17 @@ class RandomWalk(AbstractForecaster):
     """What stands in for a value that none of the given rows holds."""
     given: int = eqx.field(static=True)
 
-    def last(self, batch: Batch) -> Float[Array, "series obs"]:
-        """The last value that was seen in the given rows."""
+    def last(
+        self, batch: Batch, times: Float[Array, "series time"]
+    ) -> tuple[Float[Array, "series obs"], Float[Array, "series obs"]]:
+        """The last value that was seen in the given rows, and when."""
         found = jnp.broadcast_to(self.unseen.value, batch.values[:, 0].shape)
+        when = jnp.zeros_like(found)
         for row in range(self.given):
-            found = jnp.where(batch.observed[:, row], batch.values[:, row], found)
-        return found
+            seen = batch.observed[:, row]
+            found = jnp.where(seen, batch.values[:, row], found)
+            when = jnp.where(seen, times[:, row, None], when)
+        return found, when
 
     def loss(self, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
         """There is nothing to train."""
@@ -80,10 +90,13 @@ class RandomWalk(AbstractForecaster):
     def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
         """The same mean at all times, and a spread that grows."""
         del key
-        means = jnp.broadcast_to(self.last(batch)[:, None], batch.values.shape)
         times = since_start(batch)
-        elapsed = jnp.maximum(times - times[:, self.given - 1 : self.given], times[:, 1:2])
-        sd = self.observation.sd.value * jnp.sqrt(elapsed)[..., None]
+        value, when = self.last(batch, times)
+        means = jnp.broadcast_to(value[:, None], batch.values.shape)
+        elapsed = times[..., None] - when[:, None]
+        # A moment at least, so that a time that was given already has a density.
+        elapsed = jnp.maximum(elapsed, SHORTEST * times[:, -1, None, None])
+        sd = self.observation.sd.value * jnp.sqrt(elapsed)
         return Prediction(jnp.broadcast_to(means, (samples, *means.shape)), sd[None])
 
 
@@ -99,6 +112,8 @@ class Climatology(AbstractEstimated):
     def __post_init__(self):
         super().__post_init__()
         check_whole(self.given, "given")
+        if self.noise is not None:
+            raise ValueError("`noise` cannot be set: the spread of the recordings is all there is.")
 
     @property
     def name(self) -> str:

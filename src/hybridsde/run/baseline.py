@@ -3,15 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pandas as pd
 
 from hybridsde._types import Numbers, PRNGKeyArray
-from hybridsde.baselines import AbstractBaseline, AbstractForecaster, score_forecaster
+from hybridsde.baselines import AbstractBaseline, AbstractForecaster, Prediction, score_forecaster
 from hybridsde.baselines.base import check_regular
-from hybridsde.data import Trajectories
+from hybridsde.data import Batch, Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.fit import Callback, Training
 from hybridsde.forecast import SCORES, Forecast, clock_of, future, label
@@ -58,7 +59,7 @@ class BaselineRun:
         self._check_steps(np.diff(begun, axis=1))
         path_key, noise_key = jr.split(self._key(seed))
         asked = future(self.declared.encode(start), clock, None, context)
-        found = self.model.predict(asked, draws, key=path_key)
+        found = _predict(self.model, asked, draws, path_key)
         means = found.means[:, :, context:]
         sd = jnp.broadcast_to(found.sd, found.means.shape)[:, :, context:]
         seen = means + sd * jr.normal(noise_key, means.shape, means.dtype)
@@ -92,6 +93,11 @@ class BaselineRun:
 
     def _key(self, seed: int | None) -> PRNGKeyArray:
         return jr.fold_in(jr.key(self.seed), FORECASTS) if seed is None else jr.key(seed)
+
+
+@eqx.filter_jit
+def _predict(model: AbstractForecaster, batch: Batch, draws: int, key: PRNGKeyArray) -> Prediction:
+    return model.predict(batch, draws, key=key)
 
 
 def fit_baseline(
