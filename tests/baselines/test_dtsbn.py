@@ -285,7 +285,7 @@ def test_a_wide_signal_is_centred_and_rescaled(wide, getkey):
         return jax.vmap(lambda v, key: changed.signals(v, key=key))(v, keys)
 
     maps = [getattr(model, name) for name in RECOGNITION]
-    bound, _ = signals(maps)
+    bound, _ = jax.jit(signals)(maps)
     recorded = np.asarray(batch.recorded)
     bound = np.where(recorded, bound, 0.0)
     returns = np.zeros_like(bound)
@@ -301,7 +301,7 @@ def test_a_wide_signal_is_centred_and_rescaled(wide, getkey):
         return jnp.sum(jnp.asarray(weight) * signals(maps)[1]) / 3
 
     _, found = values_and_gradients(model, batch, key[None])
-    expected = jax.grad(ascent)(maps)
+    expected = jax.jit(jax.grad(ascent))(maps)
     for name, layer in zip(RECOGNITION, expected, strict=True):
         flat = np.concatenate([layer.weight.reshape(-1), layer.bias])
         np.testing.assert_allclose(found[name][0], -flat, rtol=1e-3, atol=1e-4)
@@ -353,7 +353,7 @@ def test_a_hidden_chain_is_learned(getkey):
     train, test = chain(24), chain(40, seed=1)
     training = Training(epochs=300, batch_size=24, learning_rate=0.1)
     declared = DTSBN(observed=["y"], middle=2, top=2, baseline=8)
-    fitted = declared.fit_many(Batch.of(train), training=training, keys=jr.split(jr.key(0), 6))
+    fitted = declared.fit_many(Batch.of(train), training=training, keys=jr.split(jr.key(0), 4))
     best = fitted.history["loss"][-1].argmin()
     model = jax.tree.map(lambda leaf: leaf[best], fitted.model)
     batch, values = Batch.of(test), test.values[..., 0]

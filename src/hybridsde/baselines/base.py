@@ -19,7 +19,7 @@ from hybridsde._types import Array, Float, Keys, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
 from hybridsde.data.checks import check_names
 from hybridsde.fit import Callback, Fitted, Training, train, train_many
-from hybridsde.forecast import gaussian_nll, mixture_nll, score
+from hybridsde.forecast import score_seen
 from hybridsde.model import AbstractObservation, GaussianObservation
 from hybridsde.model.declared import Declared
 from hybridsde.model.observation import check_noise
@@ -28,6 +28,8 @@ from hybridsde.simulate import AbstractSolver
 
 SMALLEST = 1e-2
 """Learned noise stays above this share of the spread of its observation."""
+STILL = 1e-6
+"""An observation with less spread than this never moves; its noise is counted in its own units."""
 FIRST_NOISE = 0.1
 """Learned noise begins at this share."""
 SAME_STEP = 1e-3
@@ -109,7 +111,7 @@ class AbstractBaseline(Declared):
     @property
     def training(self) -> Training:
         """How it is trained unless something else is asked for."""
-        return Training(epochs=500, batch_size=16, learning_rate=1e-2)
+        return Training(epochs=500, batch_size=8, learning_rate=3e-3)
 
     @abc.abstractmethod
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> AbstractForecaster:
@@ -224,7 +226,7 @@ def noise_of(declared: AbstractBaseline, batch: Batch) -> AbstractParameter:
     if declared.noise is not None:
         return Fixed(jnp.asarray(declared.noise, float))
     spread = jnp.std(batch.values, (0, 1), where=batch.observed)
-    unit = Fixed(jnp.where(spread > 0, spread, 1.0))
+    unit = Fixed(jnp.where(spread > STILL, spread, 1.0))
     share = np.full(batch.values.shape[-1], FIRST_NOISE)
     return Relative(unit, Positive.of(share, floor=SMALLEST))
 
@@ -284,16 +286,11 @@ def score_forecaster(
     """Every score after the given rows, and `mse_all`, which counts those too."""
     path_key, noise_key = jr.split(key)
     found = model.predict(batch, draws, key=path_key)
-    observation, values = model.observation, batch.values[:, context:]
-    means, sd = found.means[:, :, context:], jnp.broadcast_to(found.sd, found.means.shape)
-    sd = sd[:, :, context:]
-    draw = means + sd * jr.normal(noise_key, means.shape, means.dtype)
-    slope, raw = observation.log_slope(values), observation.raw
-    densities = {
-        "nll": mixture_nll(means, sd, values) + slope,
-        "nll_gaussian": gaussian_nll(means, sd, values) + slope,
-    }
-    table = score(raw(means), raw(draw), raw(values), densities, batch.observed[:, context:])
+    observation, later = model.observation, found.means[:, :, context:]
+    sd = jnp.broadcast_to(found.sd, found.means.shape)[:, :, context:]
+    draw = later + sd * jr.normal(noise_key, later.shape, later.dtype)
+    table = score_seen(observation, later, draw, sd, batch, context)
+    raw = observation.raw
     error = (raw(found.means).mean(0) - raw(batch.values)) ** 2
     return table | {"mse_all": jnp.mean(error, where=batch.observed)[None]}
 

@@ -18,6 +18,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jax import lax
 
 from hybridsde._parameters import AbstractParameter, Fixed, Positive
@@ -31,7 +32,7 @@ from hybridsde.baselines.base import (
     since_start,
 )
 from hybridsde.baselines.ode import solve
-from hybridsde.data import Batch
+from hybridsde.data import Batch, Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.model import AbstractObservation
 from hybridsde.objective import Terms
@@ -56,7 +57,7 @@ class NpODE(AbstractBaseline):
     inducing: int = 50
     diffusion: bool = False
     given: int = 1
-    samples: int = 4
+    samples: int = 16
     tolerance: float | None = None
 
     def __post_init__(self):
@@ -81,6 +82,16 @@ class NpODE(AbstractBaseline):
         """How many first rows a forecast is given."""
         return self.given
 
+    def check_training(self, data: Trajectories) -> None:
+        """A `ValueError` unless two neighbouring rows somewhere are complete."""
+        super().check_training(data)
+        whole = np.all(data.observed, -1)
+        if not (whole[:, 1:] & whole[:, :-1]).any():
+            raise ValueError(
+                f"{self.name} begins with the differences of complete neighbouring rows, but there "
+                "are none in these data. Compare with another system."
+            )
+
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> "GaussianProcessODE":
         """Inducing points on the data, and the field that fits difference quotients best."""
         observation = LinearDecoder.of(self, batch)
@@ -95,16 +106,17 @@ class NpODE(AbstractBaseline):
         usable = whole[:, 1:] & whole[:, :-1] & (batch.steps > 0)
         rate = jnp.sqrt(jnp.mean(velocity**2, where=usable[..., None]))
         flat = states[:, :-1].reshape(-1, states.shape[-1])
-        features = jnp.where(usable.reshape(-1, 1), kernel(flat, inducing), 0.0)
+        basis = kernel(flat, inducing) @ kernel.coloured(jnp.eye(len(inducing)))
+        features = jnp.where(usable.reshape(-1, 1), basis, 0.0)
         targets = jnp.where(usable[..., None], velocity / rate, 0.0).reshape(flat.shape)
-        normal = features.T @ features + RIDGE * kernel.gram()
-        coefficients = jnp.linalg.solve(normal, features.T @ targets)
+        normal = features.T @ features + RIDGE * jnp.eye(len(inducing))
+        weights = jnp.linalg.solve(normal, features.T @ targets)
         spread = None
         if self.diffusion:
             spread = LogDiffusion(Positive.of(FIRST_DIFFUSION), jnp.zeros((len(inducing), 1)))
         return GaussianProcessODE(
             kernel=kernel,
-            weights=kernel.whitened(coefficients),
+            weights=weights,
             diffusion=spread,
             observation=observation,
             rate=Fixed(rate),
@@ -195,10 +207,6 @@ class Kernel(eqx.Module):
     def coloured(self, weights: Float[Array, "point out"]) -> Float[Array, "point out"]:
         """K(Z, Z)⁻¹ L V = L⁻ᵀ V, so that f(x) = K(x, Z) times this."""
         return solve_transposed(cholesky(self.gram()), weights)
-
-    def whitened(self, coefficients: Float[Array, "point out"]) -> Float[Array, "point out"]:
-        """V of such coefficients."""
-        return cholesky(self.gram()).T @ coefficients
 
 
 def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:

@@ -4,6 +4,7 @@ from hybridsde.forecast.evaluate import evaluate as evaluate
 from hybridsde.forecast.evaluate import score_ensembles as score_ensembles
 from hybridsde.forecast.evaluate import score_many as score_many
 from hybridsde.forecast.evaluate import score_paths as score_paths
+from hybridsde.forecast.evaluate import score_seen as score_seen
 from hybridsde.forecast.forecast import Forecast as Forecast
 from hybridsde.forecast.forecast import label as label
 from hybridsde.forecast.paths import clock_of as clock_of

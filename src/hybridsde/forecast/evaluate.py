@@ -35,7 +35,7 @@ def score_paths(
 ) -> dict[str, Float[Array, " column"]]:
     """Every score of sampled paths, their first times left out, which are given."""
     means, draws, sd = _seen(observation, states[:, :, context:], key)
-    return _score_seen(observation, means, draws, sd, batch, context)
+    return score_seen(observation, means, draws, sd, batch, context)
 
 
 def _seen(
@@ -53,14 +53,15 @@ def _seen(
     return means, draws, sd
 
 
-def _score_seen(
+def score_seen(
     observation: AbstractObservation,
     means: Float[Array, "sample series time obs"],
     draws: Float[Array, "sample series time obs"],
-    sd: Float[Array, "sample 1 1 obs"],
+    sd: Float[Array, "#sample #series #time obs"],
     batch: Batch,
     context: int,
 ) -> dict[str, Float[Array, " column"]]:
+    """Every score of forecasts of the rows after the given ones, in the units of the data."""
     values = batch.values[:, context:]
     slope = observation.log_slope(values)
     densities = {
@@ -93,7 +94,7 @@ def score_ensembles(
         raw = members.observation.raw
         error = (raw(means).mean(0) - raw(batch.values)) ** 2
         later = means[:, :, context:], seen[:, :, context:]
-        table = _score_seen(members.observation, *later, sd, batch, context)
+        table = score_seen(members.observation, *later, sd, batch, context)
         return table | {"mse_all": jnp.mean(error, where=batch.observed)[None]}
 
     return over_seeds(one, models, test, keys, one_by_one=True)
