@@ -299,8 +299,8 @@ def compare(
     )
     from hybridsde.report.paper_figures import save
     from hybridsde.report.terminal import fit_progress, frame_table
-    from hybridsde.run.compare import PROPOSED, summarise, variants
     from hybridsde.run.compare import compare as run_all
+    from hybridsde.run.compare import others, summarise, variants
     from hybridsde.run.project import Project
 
     console = Console(stderr=as_json)
@@ -309,9 +309,10 @@ def compare(
     make_folder(out)
     with notices(console):
         project = Project.open(config)
-        epochs = len(variants(project)) * project.training.epochs if methods == PROPOSED else None
+        compared = others(project, methods)
+        epochs = None if compared else len(variants(project)) * project.training.epochs
         with fit_progress(Console(stderr=as_json, quiet=quiet), epochs) as watch:
-            scores = run_all(project, seeds, watch, methods)
+            scores = run_all(project, seeds, watch, compared)
     table = summarise(scores)
     write_whole(out / SCORES_FILE, scores.to_csv(index=False))
     write_whole(out / "comparison.csv", table.to_csv(index=False))

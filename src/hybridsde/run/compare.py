@@ -1,7 +1,9 @@
 """The same recordings with and without physics, with and without PAC term, and other systems."""
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import equinox as eqx
@@ -96,15 +98,17 @@ def _positive(model: HybridSDE) -> tuple[str, ...]:
 
 
 def compare(
-    project: Project, seeds: int, watch: Watch | None = None, methods: str = PROPOSED
+    project: Project,
+    seeds: int,
+    watch: Watch | None = None,
+    compared: Mapping[str, AbstractBaseline] = MappingProxyType({}),
 ) -> pd.DataFrame:
     """Scores on the held-out recordings, one row per variant and seed; all share the split.
 
-    Other systems are trained for as many epochs as the variants.
+    Other systems (`others`) are trained for as many epochs as the variants.
     """
     if project.test is None:
         raise InputError("A comparison needs held-out recordings: set data.test above 0.")
-    compared = others(project, methods)
     parts = []
     for variant in variants(project):
         fitted = fit_seeds(variant.project, seeds, watch(variant.name) if watch else ())
