@@ -143,3 +143,18 @@ def tiny_model(**settings) -> HybridSDE:
         **settings,
     }
     return HybridSDE(**choices)
+
+
+def oscillations(series, rows=30, seed=0, noise=0.05):
+    """x″ = −4x − 0.4x′ from random amplitudes and phases, position and velocity with noise."""
+    rng = np.random.default_rng(seed)
+    t, frequency = 0.1 * np.arange(rows), np.sqrt(4 - 0.04)
+    values = []
+    for amplitude, phase in zip(
+        rng.uniform(0.7, 1.5, series), rng.uniform(0, 2 * np.pi, series), strict=True
+    ):
+        size, angle = amplitude * np.exp(-0.2 * t), frequency * t + phase
+        x = size * np.cos(angle)
+        v = -0.2 * x - frequency * size * np.sin(angle)
+        values.append(np.stack([x, v], 1) + noise * rng.normal(size=(rows, 2)))
+    return Trajectories.from_arrays([t] * series, values, states=("x", "v"))

@@ -10,26 +10,12 @@ from scipy.integrate import solve_ivp
 from scipy.stats import norm
 
 import hybridsde as hs
+from helpers import oscillations
 from hybridsde.baselines import Climatology, NeuralODE, score_forecaster
 from hybridsde.data import Batch
 from hybridsde.fit import Training
 
 NAMES = ("x", "v")
-
-
-def oscillations(series, rows=30, seed=0):
-    """x″ = −4x − 0.4x′ from random amplitudes and phases, position and velocity with noise."""
-    rng = np.random.default_rng(seed)
-    t, frequency = 0.1 * np.arange(rows), np.sqrt(4 - 0.04)
-    values = []
-    for amplitude, phase in zip(
-        rng.uniform(0.7, 1.5, series), rng.uniform(0, 2 * np.pi, series), strict=True
-    ):
-        size, angle = amplitude * np.exp(-0.2 * t), frequency * t + phase
-        x = size * np.cos(angle)
-        v = -0.2 * x - frequency * size * np.sin(angle)
-        values.append(np.stack([x, v], 1) + 0.05 * rng.normal(size=(rows, 2)))
-    return hs.Trajectories.from_arrays([t] * series, values, states=NAMES)
 
 
 def ragged():

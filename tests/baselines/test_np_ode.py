@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import norm
 
 import hybridsde as hs
-from helpers import assert_mean_close, assert_variance_close
+from helpers import assert_mean_close, assert_variance_close, oscillations
 from hybridsde._parameters import Fixed, Positive
 from hybridsde.baselines import Climatology, NpODE, np_ode, score_forecaster
 from hybridsde.baselines.np_ode import (
@@ -27,21 +27,6 @@ from hybridsde.fit import Training
 
 NAMES = ("x", "v")
 LENGTH, SIZE, RATE = np.array([0.7, 1.6]), 1.3, 2.0
-
-
-def oscillations(series, rows=30, seed=0, noise=0.05):
-    """x″ = −4x − 0.4x′ from random amplitudes and phases, position and velocity with noise."""
-    rng = np.random.default_rng(seed)
-    t, frequency = 0.1 * np.arange(rows), np.sqrt(4 - 0.04)
-    values = []
-    for amplitude, phase in zip(
-        rng.uniform(0.7, 1.5, series), rng.uniform(0, 2 * np.pi, series), strict=True
-    ):
-        size, angle = amplitude * np.exp(-0.2 * t), frequency * t + phase
-        x = size * np.cos(angle)
-        v = -0.2 * x - frequency * size * np.sin(angle)
-        values.append(np.stack([x, v], 1) + noise * rng.normal(size=(rows, 2)))
-    return hs.Trajectories.from_arrays([t] * series, values, states=NAMES)
 
 
 def ragged(lengths=(8, 5), missing=True):

@@ -14,6 +14,7 @@ from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
 
 import hybridsde as hs
+from helpers import oscillations
 from hybridsde._parameters import Fixed
 from hybridsde.baselines import ODE2VAE, Climatology, score_forecaster
 from hybridsde.baselines.ode2vae import log_normal, value_and_trace
@@ -25,21 +26,6 @@ from hybridsde.model.network import Linear
 NAMES = ("x", "v")
 LENGTHS = (8, 5, 3)
 CONTEXT, TOTAL, RATE = 3, 7, 1.7
-
-
-def oscillations(series, rows=20, seed=0):
-    """x″ = −4x − 0.4x′ from random amplitudes and phases, position and velocity with noise."""
-    rng = np.random.default_rng(seed)
-    t, frequency = 0.1 * np.arange(rows), np.sqrt(4 - 0.04)
-    values = []
-    for amplitude, phase in zip(
-        rng.uniform(0.7, 1.5, series), rng.uniform(0, 2 * np.pi, series), strict=True
-    ):
-        size, angle = amplitude * np.exp(-0.2 * t), frequency * t + phase
-        x = size * np.cos(angle)
-        v = -0.2 * x - frequency * size * np.sin(angle)
-        values.append(np.stack([x, v], 1) + 0.05 * rng.normal(size=(rows, 2)))
-    return hs.Trajectories.from_arrays([t] * series, values, states=NAMES)
 
 
 def ragged():
@@ -262,7 +248,7 @@ def test_position_is_encoded_from_the_first_row_alone(model):
 
 def test_a_damped_oscillator_is_learned():
     training = Training(epochs=200, batch_size=16, learning_rate=1e-2)
-    train, test = Batch.of(oscillations(16)), Batch.of(oscillations(8, seed=1))
+    train, test = Batch.of(oscillations(16, 20)), Batch.of(oscillations(8, 20, seed=1))
     latent = hs.Latent(CONTEXT, (16,), (16,), spread=0.1)
     declared = ODE2VAE(observed=NAMES, hidden=(16,), latent=latent)
     fitted = declared.fit(train, training=training, key=jr.key(0))

@@ -17,19 +17,18 @@ from hybridsde._errors import InputNotice
 from hybridsde._parameters import AbstractParameter, Fixed, Positive, Relative
 from hybridsde._types import Array, Float, Keys, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
-from hybridsde.data.checks import check_names
+from hybridsde.data.checks import check_names, check_whole
 from hybridsde.fit import Callback, Fitted, Training, train, train_many
 from hybridsde.forecast import score_seen
 from hybridsde.model import AbstractObservation, GaussianObservation
 from hybridsde.model.declared import Declared
+from hybridsde.model.latent import Channels
 from hybridsde.model.observation import check_noise
 from hybridsde.objective import AbstractObjective, Terms
 from hybridsde.simulate import AbstractSolver
 
 SMALLEST = 1e-2
 """Learned noise stays above this share of the spread of its observation."""
-STILL = 1e-6
-"""An observation with less spread than this never moves; its noise is counted in its own units."""
 FIRST_NOISE = 0.1
 """Learned noise begins at this share."""
 SAME_STEP = 1e-3
@@ -44,23 +43,35 @@ class Prediction(NamedTuple):
     sd: Float[Array, "#sample #series #time obs"]
     """Of the noise."""
 
+    @classmethod
+    def of(
+        cls, observation: AbstractObservation, states: Float[Array, "sample series time state"]
+    ) -> "Prediction":
+        """What would be measured of sampled states, with the noise of the observation."""
+        sd = jnp.broadcast_to(observation.sd.value, (1, 1, 1, len(observation.names)))
+        return cls(observation.mean(states), sd)
+
 
 class AbstractForecaster(eqx.Module):
-    """A system with all its numbers, ready to be trained or asked."""
+    """A system with all its numbers, ready to be asked."""
 
     observation: eqx.AbstractVar[AbstractObservation]
-
-    @abc.abstractmethod
-    def loss(self, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
-        """What training makes small: the terms on `batch`, which stands for `total` series."""
 
     @abc.abstractmethod
     def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
         """Forecasts at the times of the batch, from its first rows alone."""
 
 
+class AbstractTrained(AbstractForecaster):
+    """A system that is trained by gradient descent."""
+
+    @abc.abstractmethod
+    def loss(self, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
+        """What training makes small: the terms on `batch`, which stands for `total` series."""
+
+
 class OwnLoss(AbstractObjective):
-    """The loss that a forecaster comes with."""
+    """The loss that a trained system comes with."""
 
     def __call__(
         self, model: Any, solver: AbstractSolver, batch: Batch, total: int, *, key: PRNGKeyArray
@@ -185,8 +196,39 @@ class AbstractBaseline(Declared):
         )
 
 
-class AbstractEstimated(AbstractBaseline):
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AbstractGiven(AbstractBaseline):
+    """A system without an encoder.
+
+    - `given`: first rows of a series that a forecast is given.
+    """
+
+    given: int = 1
+
+    def __post_init__(self):
+        super().__post_init__()
+        check_whole(self.given, "given")
+
+    @property
+    def context(self) -> int:
+        """How many first rows a forecast is given."""
+        return self.given
+
+
+class AbstractEstimated(AbstractGiven):
     """A system whose numbers come from the recordings at once, without chance."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.noise is not None:
+            raise ValueError(
+                f"`noise` cannot be set: for {self.name} it is estimated with everything else."
+            )
+
+    def estimate(self, batch: Batch, callbacks: tuple[Callback, ...]) -> Fitted[AbstractForecaster]:
+        """All numbers, by `init` unless that is only the beginning."""
+        del callbacks
+        return Fitted(self.init(batch, key=jr.key(0)), {}, np.array(False), np.array(0))
 
     def fit(
         self,
@@ -198,8 +240,8 @@ class AbstractEstimated(AbstractBaseline):
         key: PRNGKeyArray,
     ) -> Fitted[AbstractForecaster]:
         """Nothing is trained."""
-        del validation, training, callbacks
-        return Fitted(self.init(batch, key=key), {}, np.array(False), np.array(0))
+        del validation, training, key
+        return self.estimate(batch, tuple(callbacks))
 
     def fit_many(
         self,
@@ -211,10 +253,8 @@ class AbstractEstimated(AbstractBaseline):
         keys: Keys,
     ) -> Fitted[AbstractForecaster]:
         """The same for every key."""
-        one = self.fit(
-            batch, validation=validation, training=training, callbacks=callbacks, key=keys[0]
-        )
-        count = len(keys)
+        del validation, training
+        one, count = self.estimate(batch, tuple(callbacks)), len(keys)
         arrays, static = eqx.partition(one.model, eqx.is_array)
         models = eqx.combine(same_for_seeds(arrays, count), static)
         history = {name: np.repeat(rows[:, None], count, 1) for name, rows in one.history.items()}
@@ -225,10 +265,8 @@ def noise_of(declared: AbstractBaseline, batch: Batch) -> AbstractParameter:
     """σ as declared, or to be learned in units of each observation's spread."""
     if declared.noise is not None:
         return Fixed(jnp.asarray(declared.noise, float))
-    spread = jnp.std(batch.values, (0, 1), where=batch.observed)
-    unit = Fixed(jnp.where(spread > STILL, spread, 1.0))
     share = np.full(batch.values.shape[-1], FIRST_NOISE)
-    return Relative(unit, Positive.of(share, floor=SMALLEST))
+    return Relative(Fixed(Channels.of(batch).sd), Positive.of(share, floor=SMALLEST))
 
 
 def direct(declared: AbstractBaseline, sd: AbstractParameter) -> GaussianObservation:

@@ -35,8 +35,8 @@ from jax import lax
 from hybridsde._parameters import Fixed
 from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
 from hybridsde.baselines.base import (
-    AbstractBaseline,
-    AbstractForecaster,
+    AbstractGiven,
+    AbstractTrained,
     Prediction,
     direct,
 )
@@ -55,24 +55,22 @@ LOWEST, HIGHEST = -5.0, 2.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DTSBN(AbstractBaseline):
+class DTSBN(AbstractGiven):
     """A two-layer temporal sigmoid belief network.
 
     - `middle`, `top`: how many units h and z.
     - `discount`: λ.
     - `baseline`: width of the network C.
-    - `given`: first rows of a series that a forecast is given.
     """
 
     middle: int = 30
     top: int = 30
     discount: float = 0.0
     baseline: int = 30
-    given: int = 1
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("middle", "top", "baseline", "given"):
+        for name in ("middle", "top", "baseline"):
             check_whole(getattr(self, name), name)
         if not 0 <= self.discount <= 1:
             raise ValueError(f"`discount` must lie between 0 and 1, but is {self.discount}.")
@@ -83,11 +81,6 @@ class DTSBN(AbstractBaseline):
     def name(self) -> str:
         """As in its paper."""
         return "DTSBN-S"
-
-    @property
-    def context(self) -> int:
-        """How many first rows a forecast is given."""
-        return self.given
 
     @property
     def training(self) -> Training:
@@ -132,7 +125,7 @@ class Units(NamedTuple):
     z: Float[Array, " top"]
 
 
-class BeliefNetwork(AbstractForecaster):
+class BeliefNetwork(AbstractTrained):
     """All weights: the names of the equations are rows of these maps."""
 
     top: Linear

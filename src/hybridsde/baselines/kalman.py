@@ -7,7 +7,6 @@ R is diagonal. Smoothing is that of statsmodels; series are put one after the ot
 Q = P_0 where a new one begins, which is exact.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,9 +28,8 @@ from hybridsde.baselines.base import (
 )
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
-from hybridsde.fit import Callback, Fitted, Progress, Training
+from hybridsde.fit import Callback, Fitted, Progress
 from hybridsde.model import GaussianObservation
-from hybridsde.objective import Terms
 
 SMALLEST = 1e-4
 """Variances stay above this share of the spread that they belong to."""
@@ -43,29 +41,20 @@ class LinearGaussian(AbstractEstimated):
 
     - `states`: dimensions of x.
     - `iterations`: of expectation maximisation.
-    - `given`: first rows of a series that a forecast is given.
     """
 
     states: int = 6
     iterations: int = 50
-    given: int = 1
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("states", "iterations", "given"):
+        for name in ("states", "iterations"):
             check_whole(getattr(self, name), name)
-        if self.noise is not None:
-            raise ValueError("`noise` cannot be set: it is estimated with everything else.")
 
     @property
     def name(self) -> str:
         """What it is called."""
         return "linear-Gaussian"
-
-    @property
-    def context(self) -> int:
-        """How many first rows a forecast is given."""
-        return self.given
 
     @property
     def discrete(self) -> bool:
@@ -78,21 +67,11 @@ class LinearGaussian(AbstractEstimated):
         y, seen, recorded = _arrays(batch)
         return self._model(first_guess(y, seen, recorded, self.states), y, seen)
 
-    def fit(
-        self,
-        batch: Batch,
-        *,
-        validation: Batch | None = None,
-        training: Training | None = None,
-        callbacks: Iterable[Callback] = (),
-        key: PRNGKeyArray,
-    ) -> Fitted[AbstractForecaster]:
+    def estimate(self, batch: Batch, callbacks: tuple[Callback, ...]) -> Fitted[AbstractForecaster]:
         """Expectation maximisation; every iteration raises the likelihood of the recordings."""
-        del validation, training, key
         y, seen, recorded = _arrays(batch)
         centre, scale = _standards(y, seen)
         matrices = first_guess(y, seen, recorded, self.states)
-        callbacks = tuple(callbacks)
         losses = []
         for iteration in range(self.iterations):
             found = smooth(matrices, (y - centre) / scale, seen, recorded)
@@ -260,10 +239,6 @@ class StateSpace(AbstractForecaster):
     observation: GaussianObservation
     """Its `sd` is the root of the diagonal of R."""
     given: int = eqx.field(static=True)
-
-    def loss(self, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
-        """Expectation maximisation needs none."""
-        raise NotImplementedError
 
     def filtered(
         self, values: Float[Array, "time obs"], observed: Bool[Array, "time obs"]

@@ -16,7 +16,7 @@ from hybridsde._parameters import Fixed
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.baselines.base import (
     AbstractBaseline,
-    AbstractForecaster,
+    AbstractTrained,
     Prediction,
     likelihood_terms,
     noise_of,
@@ -84,7 +84,7 @@ class NeuralODE(AbstractBaseline):
         )
 
 
-class LatentODE(AbstractForecaster):
+class LatentODE(AbstractTrained):
     """Vector field, encoder and decoder."""
 
     network: MLP
@@ -113,6 +113,5 @@ class LatentODE(AbstractForecaster):
     def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
         """One path, as often as asked."""
         del key
-        means = self.observation.mean(self.paths(batch))
-        sd = jnp.broadcast_to(self.observation.sd.value, means.shape[-1:])
-        return Prediction(jnp.broadcast_to(means, (samples, *means.shape)), sd[None, None, None])
+        one = Prediction.of(self.observation, self.paths(batch)[None])
+        return one._replace(means=jnp.broadcast_to(one.means, (samples, *one.means.shape[1:])))

@@ -24,8 +24,8 @@ from jax import lax
 from hybridsde._parameters import AbstractParameter, Fixed, Positive
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray
 from hybridsde.baselines.base import (
-    AbstractBaseline,
-    AbstractForecaster,
+    AbstractGiven,
+    AbstractTrained,
     Prediction,
     likelihood_terms,
     noise_of,
@@ -35,6 +35,7 @@ from hybridsde.baselines.ode import solve
 from hybridsde.data import Batch, Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.model import AbstractObservation
+from hybridsde.model.latent import Channels
 from hybridsde.objective import Terms
 
 JITTER = 1e-4
@@ -44,25 +45,24 @@ RIDGE = 1e-1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NpODE(AbstractBaseline):
+class NpODE(AbstractGiven):
     """A Gaussian-process ODE, or SDE.
 
     - `components`: principal components that are the states; None takes all observations.
     - `inducing`: how many inducing points, spread over the training data.
     - `diffusion`: whether paths are noisy (npSDE).
-    - `given`: first rows of a series that a forecast is given; it starts at the last of them.
+    - `given`: first rows of a series; a forecast starts at the last of them.
     """
 
     components: int | None = None
     inducing: int = 50
     diffusion: bool = False
-    given: int = 1
     samples: int = 16
     tolerance: float | None = None
 
     def __post_init__(self):
         super().__post_init__()
-        for name in ("inducing", "given", "samples"):
+        for name in ("inducing", "samples"):
             check_whole(getattr(self, name), name)
         if self.components is not None:
             check_whole(self.components, "components")
@@ -76,11 +76,6 @@ class NpODE(AbstractBaseline):
     def name(self) -> str:
         """As in its paper."""
         return "npSDE" if self.diffusion else "npODE"
-
-    @property
-    def context(self) -> int:
-        """How many first rows a forecast is given."""
-        return self.given
 
     def check_training(self, data: Trajectories) -> None:
         """A `ValueError` unless two neighbouring rows somewhere are complete."""
@@ -145,14 +140,12 @@ class LinearDecoder(AbstractObservation):
     @classmethod
     def of(cls, declared: NpODE, batch: Batch) -> "LinearDecoder":
         """Measured on the training data; states have unit variance."""
-        seen = batch.observed
-        mean = jnp.mean(batch.values, (0, 1), where=seen)
-        shifted = jnp.where(seen, batch.values - mean, 0.0).reshape(-1, len(mean))
+        channels, seen = Channels.of(batch), batch.observed
+        mean = channels.mean
         if declared.components is None:
-            sd = jnp.std(batch.values, (0, 1), where=seen)
-            sd = jnp.where(sd > 0, sd, 1.0)
-            basis, lift = jnp.diag(sd), jnp.diag(1 / sd)
+            basis, lift = jnp.diag(channels.sd), jnp.diag(1 / channels.sd)
         else:
+            shifted = jnp.where(seen, batch.values - mean, 0.0).reshape(-1, len(mean))
             _, size, axes = jnp.linalg.svd(shifted, full_matrices=False)
             kept = axes[: declared.components]
             size = size[: declared.components] / jnp.sqrt(seen.any(-1).sum())
@@ -245,7 +238,7 @@ class LogDiffusion(eqx.Module):
     weights: Float[Array, "point 1"]
 
 
-class GaussianProcessODE(AbstractForecaster):
+class GaussianProcessODE(AbstractTrained):
     """The field, and how it is seen."""
 
     kernel: Kernel
@@ -329,8 +322,7 @@ class GaussianProcessODE(AbstractForecaster):
     def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
         """Paths from the last row that is given."""
         x = self.paths(batch, self.given - 1, samples, key=key)
-        sd = jnp.broadcast_to(self.observation.sd.value, (len(self.observation.names),))
-        return Prediction(self.observation.mean(x), sd[None, None, None])
+        return Prediction.of(self.observation, x)
 
 
 def spread_out(

@@ -30,7 +30,7 @@ from hybridsde._parameters import Fixed
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray, Scalar
 from hybridsde.baselines.base import (
     AbstractBaseline,
-    AbstractForecaster,
+    AbstractTrained,
     Prediction,
     noise_of,
     since_start,
@@ -126,7 +126,7 @@ class Phase(NamedTuple):
     log_q: Float[Array, "*time"]
 
 
-class SecondOrderODE(AbstractForecaster):
+class SecondOrderODE(AbstractTrained):
     """Acceleration field, encoders and decoder."""
 
     network: BayesianMLP
@@ -226,8 +226,7 @@ class SecondOrderODE(AbstractForecaster):
             return jax.vmap(one)(batch, since_start(batch), jr.split(start_key, batch.count))
 
         positions = jax.vmap(one_sample)(jr.split(key, samples))
-        sd = jnp.broadcast_to(self.observation.sd.value, (len(self.observation.names),))
-        return Prediction(self.observation.mean(positions), sd[None, None, None])
+        return Prediction.of(self.observation, positions)
 
 
 def log_normal(x: Float[Array, " n"]) -> Scalar:

@@ -15,9 +15,8 @@ from hybridsde.baselines.base import (
     since_start,
 )
 from hybridsde.data import Batch
-from hybridsde.data.checks import check_whole
 from hybridsde.model import GaussianObservation
-from hybridsde.objective import Terms
+from hybridsde.model.latent import Channels
 
 SHORTEST = 1e-4
 """Share of the forecast that counts as elapsed at least."""
@@ -25,28 +24,12 @@ SHORTEST = 1e-4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Persistence(AbstractEstimated):
-    """Everything stays as it was last seen: a random walk without drift.
-
-    - `given`: first rows of a series that a forecast is given.
-    """
-
-    given: int = 1
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_whole(self.given, "given")
-        if self.noise is not None:
-            raise ValueError("`noise` cannot be set: the spread of the recordings is all there is.")
+    """Everything stays as it was last seen: a random walk without drift."""
 
     @property
     def name(self) -> str:
         """What it is called."""
         return "persistence"
-
-    @property
-    def context(self) -> int:
-        """How many first rows a forecast is given."""
-        return self.given
 
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> "RandomWalk":
         """The variance of the walk, from neighbouring rows."""
@@ -55,10 +38,9 @@ class Persistence(AbstractEstimated):
         steps = jnp.where(batch.steps > 0, batch.steps, 1.0)[..., None]
         square = jnp.mean(jnp.diff(batch.values, axis=1) ** 2 / steps, (0, 1), where=seen)
         rate = jnp.sqrt(jnp.where(square > 0, square, 1.0))
-        first = jnp.mean(batch.values, (0, 1), where=batch.observed)
         return RandomWalk(
             observation=direct(self, Fixed(rate)),
-            unseen=Fixed(jnp.nan_to_num(first)),
+            unseen=Fixed(Channels.of(batch).mean),
             given=self.given,
         )
 
@@ -83,10 +65,6 @@ class RandomWalk(AbstractForecaster):
             when = jnp.where(seen, times[:, row, None], when)
         return found, when
 
-    def loss(self, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
-        """There is nothing to train."""
-        raise NotImplementedError
-
     def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
         """The same mean at all times, and a spread that grows."""
         del key
@@ -102,36 +80,18 @@ class RandomWalk(AbstractForecaster):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Climatology(AbstractEstimated):
-    """Every column has its mean and spread over all training rows, whatever was seen.
-
-    - `given`: first rows of a series that a forecast is given, and that are not scored.
-    """
-
-    given: int = 1
-
-    def __post_init__(self):
-        super().__post_init__()
-        check_whole(self.given, "given")
-        if self.noise is not None:
-            raise ValueError("`noise` cannot be set: the spread of the recordings is all there is.")
+    """Every column has its mean and spread over all training rows, whatever was seen."""
 
     @property
     def name(self) -> str:
         """What it is called."""
         return "climatology"
 
-    @property
-    def context(self) -> int:
-        """How many first rows are not scored."""
-        return self.given
-
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> "Average":
         """Mean and standard deviation of all rows."""
         del key
-        mean = jnp.mean(batch.values, (0, 1), where=batch.observed)
-        sd = jnp.std(batch.values, (0, 1), where=batch.observed)
-        spread = Fixed(jnp.where(sd > 0, sd, 1.0))
-        return Average(observation=direct(self, spread), mean=Fixed(mean))
+        channels = Channels.of(batch)
+        return Average(observation=direct(self, Fixed(channels.sd)), mean=Fixed(channels.mean))
 
 
 class Average(AbstractForecaster):
@@ -139,10 +99,6 @@ class Average(AbstractForecaster):
 
     observation: GaussianObservation
     mean: Fixed
-
-    def loss(self, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
-        """There is nothing to train."""
-        raise NotImplementedError
 
     def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
         """The same at all times."""

@@ -15,7 +15,7 @@ from hybridsde.datasets import mocap
 from hybridsde.datasets.amc import CHANNELS
 from hybridsde.experiments.factorial import Effect, effects, effects_table
 from hybridsde.experiments.table import Results, Row, RowKey, fingerprint
-from hybridsde.experiments.walking_others import OTHERS, train_other
+from hybridsde.experiments.walking_others import OTHERS, train_other, training_of
 from hybridsde.experiments.walking_sde import DRAWS, NONE, OBJECTIVES, PRESETS, WALKERS, Trainer
 from hybridsde.fit import Watch
 
@@ -90,7 +90,7 @@ def reproduce(
             results.get(key, lambda key=key, trainer=trainer: _published(trainer.row(key)))
     settings = PRESETS["paper"]
     for method in others:
-        mark = fingerprint(settings.iterations, settings.batch_size, OTHERS[method], DRAWS)
+        mark = fingerprint(training_of(method, settings, data), OTHERS[method], DRAWS)
         key = RowKey(NONE, method, "paper", protocol, repetitions, seed, mark)
         results.get(key, lambda key=key: _published(train_other(key, settings, data, watch)))
     results.rows.sort(key=_place)

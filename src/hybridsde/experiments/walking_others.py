@@ -21,7 +21,7 @@ from hybridsde.datasets.amc import CHANNELS
 from hybridsde.datasets.mocap import Walking
 from hybridsde.experiments.table import Row, RowKey, summarise
 from hybridsde.experiments.walking_sde import DRAWS, PAPER, Preset
-from hybridsde.fit import Watch
+from hybridsde.fit import Training, Watch
 from hybridsde.model import Latent
 
 LATENT = PAPER.model.latent or Latent()
@@ -45,17 +45,21 @@ FASTER = {"npode": 1e-2}
 """Learning rates where they are not the paper's: inducing vectors are not weights of a network."""
 
 
+def training_of(method: str, preset: Preset, data: Walking) -> Training:
+    """Snippets and iterations as for the SDEs."""
+    training = preset.training(*data.train.times.shape)
+    return replace(training, learning_rate=FASTER.get(method, training.learning_rate))
+
+
 def train_other(key: RowKey, preset: Preset, data: Walking, watch: Watch) -> Row:
-    """A row of the table; snippets, iterations and the choice of the epoch as for the SDEs."""
+    """A row of the table; the validation sequences choose the epoch, as for the SDEs."""
     began = time.monotonic()
     declared = OTHERS[key.method]
-    training = preset.training(*data.train.times.shape)
-    training = replace(training, learning_rate=FASTER.get(key.method, training.learning_rate))
     keys = jr.split(jr.key(key.seed), key.repetitions)
     fitted = declared.fit_many(
         declared.batch(data.train),
         validation=declared.batch(data.validation),
-        training=training,
+        training=training_of(key.method, preset, data),
         callbacks=watch(key.method),
         keys=keys,
     )
