@@ -1,6 +1,7 @@
 """The commands for one's own data, as a user runs them."""
 
 import json
+from typing import get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -192,6 +193,17 @@ def test_compare_writes_a_table_and_a_figure(project, tmp_path, monkeypatch):
     assert "physics alone" in page
     (out / "scores.csv").write_text("nonsense")
     assert "Compare again" in refused("report", out)
+
+
+def test_help_names_every_system_to_compare_with():
+    from hybridsde.baselines import NAMED
+    from hybridsde.cli.compare import compare
+    from hybridsde.cli.reproduce import reproduce_mocap
+    from hybridsde.experiments.walking_others import OTHERS
+
+    for command, known in ((compare, NAMED), (reproduce_mocap, OTHERS)):
+        said = get_type_hints(command, include_extras=True)["methods"].__metadata__[0].help
+        assert set(said.rsplit(": ", 1)[1].rstrip(".").split(", ")) == set(known)
 
 
 def test_a_fit_from_one_seed_is_that_of_the_comparison(project, fitted):

@@ -2,6 +2,6 @@
 
 from hybridsde.run.calibrate import calibrate as calibrate
 from hybridsde.run.fit_certified import fit_certified as fit_certified
+from hybridsde.run.fitting import fit as fit
+from hybridsde.run.fitting import frozen_drift as frozen_drift
 from hybridsde.run.run import Run as Run
-from hybridsde.run.run import fit as fit
-from hybridsde.run.run import frozen_drift as frozen_drift

@@ -22,8 +22,9 @@ from hybridsde.fit import Callback, Training, train
 from hybridsde.model import BayesianMLP, BayesianSDE, HybridSDE, MeanField, SampledNetworks
 from hybridsde.objective import SGLD, AbstractObjective
 from hybridsde.run.certify import check_held
+from hybridsde.run.fitting import fit
 from hybridsde.run.loss_constants import band_radius, forecaster_of, loss_moments, make_loss
-from hybridsde.run.run import Run, fit
+from hybridsde.run.run import Run
 from hybridsde.simulate import AbstractSolver
 
 REFERENCE = 4

@@ -18,8 +18,9 @@ from hybridsde.objective import AbstractObjective
 from hybridsde.run.calibrate import calibrate
 from hybridsde.run.division import Division, read_division
 from hybridsde.run.fit_certified import certified
+from hybridsde.run.fitting import fit
 from hybridsde.run.folder import CHECKPOINT, RUN, UNFINISHED
-from hybridsde.run.run import Run, fit
+from hybridsde.run.run import Run
 from hybridsde.run.settings import ForecastSettings, Settings
 from hybridsde.run.settings_file import read_settings
 from hybridsde.simulate import Heun

@@ -1,0 +1,71 @@
+"""`hybridsde compare`: your recordings with and without physics, and what else could be used."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hybridsde._errors import InputError
+from hybridsde.cli.app import app
+from hybridsde.cli.own_data import Config, Json, Quiet, notices
+
+
+@app.command()
+def compare(
+    config: Config,
+    out: Annotated[Path, typer.Option(help="Folder for the table and the figure.")],
+    seeds: Annotated[int, typer.Option(min=1, help="Fits of every variant.")] = 5,
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="Other systems beside them: `all`, or names with commas between them: neural-ode, "
+            "npode, npsde, ode2vae, ode2vae-kl, dtsbn-s, linear-gaussian, persistence, climatology."
+        ),
+    ] = "proposed",
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Black box, physics alone and hybrid, with and without PAC-Bayes, on the same split.
+
+    With `--methods all` also what else could have been used, trained for as many epochs.
+
+    Writes scores.csv (one row per fit), comparison.csv, comparison.md and comparison.png/svg.
+    """
+    from hybridsde._files import make_folder, write_whole
+    from hybridsde.report.comparison import (
+        SCORES_FILE,
+        comparison_figure,
+        comparison_markdown,
+        variant_names,
+    )
+    from hybridsde.report.paper_figures import save
+    from hybridsde.report.terminal import fit_progress, frame_table
+    from hybridsde.run.compare import compare as run_all
+    from hybridsde.run.compare import others, summarise, variants
+    from hybridsde.run.project import Project
+
+    console = Console(stderr=as_json)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} exists and is not an empty folder. Choose another.")
+    make_folder(out)
+    with notices(console):
+        project = Project.open(config)
+        compared = others(project, methods)
+        epochs = None if compared else len(variants(project)) * project.training.epochs
+        with fit_progress(Console(stderr=as_json, quiet=quiet), epochs) as watch:
+            scores = run_all(project, seeds, watch, compared)
+    table = summarise(scores)
+    write_whole(out / SCORES_FILE, scores.to_csv(index=False))
+    write_whole(out / "comparison.csv", table.to_csv(index=False))
+    write_whole(out / "comparison.md", comparison_markdown(table))
+    save(comparison_figure(scores), out, "comparison")
+    if as_json:
+        typer.echo(table.to_json(orient="records", indent=1))
+        return
+    shown = table.assign(variant=variant_names(table)).set_index("variant")
+    columns = ["rmse", "nll", "crps", "crps_se", "coverage90"]
+    console.print(
+        frame_table(shown.reindex(columns=columns), f"Held-out trajectories, {seeds} seeds")
+    )
+    console.print(f"Wrote {out}. Next: hybridsde report {out}", soft_wrap=True)
