@@ -170,23 +170,44 @@ def test_variants_of_a_comparison(project):
     assert [one.project.model.hidden for one in found] == [(8,), (8,), None, (8,), (8,)]
 
 
-def test_compare_writes_a_table_and_a_figure(project, tmp_path, monkeypatch):
+def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
+    project, tmp_path, monkeypatch
+):
     from hybridsde.run import compare
 
-    every = compare.variants
+    def stop(*args):
+        raise KeyboardInterrupt
+
+    every, score_other = compare.variants, compare.score_other
     monkeypatch.setattr(compare, "variants", lambda project: every(project)[2:3])
     out = tmp_path / "comparison"
     asked = ("compare", project / "settings.toml", "--out", out, "--seeds", 2)
     assert "no system to compare with" in refused(*asked, "--methods", "persistence, arima")
     assert "equal steps of time" in refused(*asked, "--methods", "dtsbn-s")
-    result = call(*asked, "--methods", "persistence, climatology")
-    assert result.exit_code == 0, result.output
+    assert "not an empty folder" in refused(*asked[:3], project, "--resume")
+
+    monkeypatch.setattr(compare, "score_other", stop)
+    stopped = call(*asked, "--methods", "climatology")
+    assert stopped.exit_code == 130
+    assert "--methods 'climatology' --resume" in " ".join(stopped.output.split())
+    kept = (out / "scores.csv").read_text()
+    assert set(pd.read_csv(out / "scores.csv")["method"]) == {"physics alone"}
+
+    monkeypatch.setattr(compare, "score_other", score_other)
+    monkeypatch.setattr(compare, "fit_seeds", stop)
+    for methods in ("climatology", "persistence"):
+        resumed = call(*asked, "--methods", methods, "--resume")
+        assert resumed.exit_code == 0, resumed.output
+    scores = (out / "scores.csv").read_text()
+    assert scores.startswith(kept)
+    assert len(scores.splitlines()) == 7
     table = pd.read_csv(out / "comparison.csv")
     assert list(table["method"]) == ["physics alone", "persistence", "climatology"]
     assert np.isfinite(table["crps"]).all()
-    assert len(pd.read_csv(out / "scores.csv")) == 6
     assert (out / "comparison.png").stat().st_size > 10_000
-    assert "not an empty folder" in refused("compare", project / "settings.toml", "--out", out)
+    assert "Say --resume" in refused(*asked)
+    assert "other settings, recordings or seeds" in refused(*asked[:-1], 3, "--resume")
+
     assert call("report", out).exit_code == 0
     page = (out / "report.html").read_text()
     assert page.count("<svg") == 2

@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hybridsde._errors import InputError
 from hybridsde.cli.app import app
-from hybridsde.cli.own_data import Config, Json, Quiet, notices
+from hybridsde.cli.own_data import Config, Json, Quiet, notices, resumable
 
 
 @app.command()
@@ -23,6 +22,10 @@ def compare(
             "npode, npsde, ode2vae, ode2vae-kl, dtsbn-s, linear-gaussian, persistence, climatology."
         ),
     ] = "proposed",
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Go on with a comparison that was stopped, or add systems."),
+    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -30,33 +33,29 @@ def compare(
 
     With `--methods all` also what else could have been used, trained for as many epochs.
 
-    Writes scores.csv (one row per fit), comparison.csv, comparison.md and comparison.png/svg.
+    Writes scores.csv (one row per fit, after every system), comparison.csv, comparison.md and
+    comparison.png/svg.
     """
-    from hybridsde._files import make_folder, write_whole
-    from hybridsde.report.comparison import (
-        SCORES_FILE,
-        comparison_figure,
-        comparison_markdown,
-        variant_names,
-    )
+    from hybridsde._files import write_whole
+    from hybridsde.report.comparison import comparison_figure, comparison_markdown, variant_names
     from hybridsde.report.paper_figures import save
     from hybridsde.report.terminal import fit_progress, frame_table
-    from hybridsde.run.compare import compare as run_all
     from hybridsde.run.compare import others, summarise, variants
+    from hybridsde.run.comparison_folder import check_folder, compare_into
     from hybridsde.run.project import Project
 
     console = Console(stderr=as_json)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} exists and is not an empty folder. Choose another.")
-    make_folder(out)
+    again = f"hybridsde compare {config} --out {out} --seeds {seeds} --methods '{methods}' --resume"
     with notices(console):
         project = Project.open(config)
+        check_folder(out, project, seeds, resume=resume)
         compared = others(project, methods)
-        epochs = None if compared else len(variants(project)) * project.training.epochs
-        with fit_progress(Console(stderr=as_json, quiet=quiet), epochs) as watch:
-            scores = run_all(project, seeds, watch, compared)
+        known = len(variants(project)) * project.training.epochs
+        bars = Console(stderr=as_json, quiet=quiet)
+        whole = None if compared or resume else known
+        with resumable(again), fit_progress(bars, whole) as watch:
+            scores = compare_into(out, project, seeds, watch, compared, resume=resume)
     table = summarise(scores)
-    write_whole(out / SCORES_FILE, scores.to_csv(index=False))
     write_whole(out / "comparison.csv", table.to_csv(index=False))
     write_whole(out / "comparison.md", comparison_markdown(table))
     save(comparison_figure(scores), out, "comparison")

@@ -47,6 +47,16 @@ def notices(console: Console) -> Iterator[None]:
         yield
 
 
+@contextmanager
+def resumable(again: str) -> Iterator[None]:
+    """Where Ctrl-C ends the work inside, say what goes on with it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        Console(stderr=True).print(f"Stopped. Go on with: {again}", soft_wrap=True)
+        raise typer.Exit(INTERRUPTED) from None
+
+
 @app.command()
 def init(
     table: Annotated[
@@ -129,14 +139,9 @@ def fit(
     check_target(out, resume=resume)
     with notices(console):
         project = Project.open(config)
-        try:
-            with fit_progress(Console(quiet=quiet)) as watch:
-                run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
-        except KeyboardInterrupt:
-            Console(stderr=True).print(
-                f"Stopped. Go on with: hybridsde fit {config} --out {out} --resume", soft_wrap=True
-            )
-            raise typer.Exit(INTERRUPTED) from None
+        again = f"hybridsde fit {config} --out {out} --resume"
+        with resumable(again), fit_progress(Console(quiet=quiet)) as watch:
+            run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
     if "test_scores" in run.facts:
         console.print(score_table(run.facts["test_scores"], "Forecasts of held-out trajectories"))
     seconds = time.monotonic() - began
@@ -256,8 +261,9 @@ def report(
     The page needs no network and can be mailed. Nothing is trained. In the folder of a comparison
     the page holds its table and figures.
     """
-    from hybridsde.report.comparison import SCORES_FILE, write_comparison_page
+    from hybridsde.report.comparison import write_comparison_page
     from hybridsde.report.page import write_page
+    from hybridsde.run.comparison_folder import SCORES_FILE
 
     console = Console()
     if (run / SCORES_FILE).exists():

@@ -8,16 +8,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 
-from hybridsde._errors import InputError
 from hybridsde._files import write_whole
 from hybridsde.report.figures import COLOURS, INK
 from hybridsde.report.html import render_template
 from hybridsde.report.panels import INK as PANEL_INK
 from hybridsde.report.panels import Panel
-from hybridsde.run.compare import OWN, summarise
+from hybridsde.run.compare import OWN, parts_of, summarise
+from hybridsde.run.comparison_folder import SCORES_FILE, read_scores
 
-SCORES_FILE = "scores.csv"
 SHOWN = {
     "crps": "CRPS on held-out trajectories, lower is better",
     "coverage90": "share inside the 90 % interval",
@@ -26,15 +26,15 @@ SHOWN = {
 
 def comparison_figure(scores: pd.DataFrame) -> Figure:
     """CRPS and coverage of every fit, and their means, one row per variant."""
-    names = variant_names(scores)
+    rows = len(parts_of(scores))
     figure, both = plt.subplots(
-        1, 2, figsize=(8.4, 0.55 * len(set(names)) + 1.3), sharey=True, layout="constrained"
+        1, 2, figsize=(8.4, 0.3 * rows + 1.3), sharey=True, layout="constrained"
     )
     for axes, column in zip(both, SHOWN, strict=True):
         _draw(axes, scores, column, INK)
         axes.spines[["top", "right"]].set_visible(False)
     both[0].invert_yaxis()
-    figure.suptitle("Dots: one fit each; diamonds: their mean")
+    figure.suptitle("Forecasts of held-out trajectories. Circles: one fit each; bars: their mean")
     return figure
 
 
@@ -45,32 +45,35 @@ def variant_names(scores: pd.DataFrame) -> list[str]:
 
 
 def _draw(axes: Axes, scores: pd.DataFrame, column: str, ink: str) -> None:
-    """One score of every fit, a row for every variant."""
-    names = variant_names(scores)
-    rows = list(dict.fromkeys(names))
-    for row, name in enumerate(rows):
-        values = np.asarray(scores[column], float)[np.array(names) == name]
-        axes.plot(values, np.full(len(values), row), "o", ms=4, alpha=0.5, color=COLOURS[0])
-        axes.plot(values.mean(), row, "d", ms=8, color=COLOURS[1])
-    axes.set_yticks(range(len(rows)), rows)
+    """One score of every fit, a row for every variant; other systems in another colour."""
+    parts = parts_of(scores)
+    for row, (method, objective) in enumerate(parts):
+        own = (scores["method"] == method) & (scores["objective"] == objective)
+        values = scores.loc[own, column].to_numpy(float)
+        colour = COLOURS[objective != OWN]
+        axes.plot(values, np.full(len(values), row), "o", ms=5, mfc="none", color=colour)
+        axes.plot(values.mean(), row, "|", ms=13, mew=2.2, color=colour)
+    table = pd.DataFrame(parts, columns=["method", "objective"])
+    axes.set_yticks(range(len(parts)), variant_names(table))
+    variants = sum(objective != OWN for _, objective in parts)
+    if 0 < variants < len(parts):
+        axes.axhline(variants - 0.5, color=ink, lw=0.6, alpha=0.5)
     axes.set_xlabel(SHOWN[column])
-    axes.grid(axis="x", alpha=0.25)
     if column == "coverage90":
         axes.axvline(0.9, color=ink, lw=0.8, ls=":")
         axes.set_xlim(0, 1.02)
-    elif np.max(scores[column]) > 20 * np.min(scores[column]):
+    elif np.max(scores[column]) > 5 * np.min(scores[column]):
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(alpha=0.25)
 
 
 def write_comparison_page(folder: Path) -> Path:
     """Write FOLDER/report.html from the scores that `hybridsde compare` left there."""
-    path = folder / SCORES_FILE
-    try:
-        scores = pd.read_csv(path)
-        table = summarise(scores)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path} cannot be read: {error}. Compare again.") from None
-    rows = [{**row, "cells": _cells(row)} for row in table.to_dict("records")]
+    scores = read_scores(folder / SCORES_FILE)
+    rows = [{**row, "cells": _cells(row)} for row in summarise(scores).to_dict("records")]
     text = render_template(
         "comparison.html",
         title=f"Comparison: {folder.resolve().name}",
@@ -83,7 +86,7 @@ def write_comparison_page(folder: Path) -> Path:
 
 
 def _picture(scores: pd.DataFrame, column: str) -> str:
-    panel = Panel(f"compare-{column}", 4.2, 0.35 * len(set(variant_names(scores))) + 1.0)
+    panel = Panel(f"compare-{column}", 4.2, 0.3 * len(parts_of(scores)) + 1.0)
     with panel as axes:
         _draw(axes, scores, column, PANEL_INK)
         axes.invert_yaxis()

@@ -1,7 +1,7 @@
 """The same recordings with and without physics, with and without PAC term, and other systems."""
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +27,8 @@ PROPOSED, ALL = "proposed", "all"
 """Which other systems to compare with: none of them, all of them, or some by name."""
 OWN = "own loss"
 """The objective of another system."""
+Part = tuple[str, str]
+"""Method and objective."""
 
 
 @dataclass(frozen=True)
@@ -102,22 +104,23 @@ def compare(
     seeds: int,
     watch: Watch | None = None,
     compared: Mapping[str, AbstractBaseline] = MappingProxyType({}),
-) -> pd.DataFrame:
-    """Scores on the held-out recordings, one row per variant and seed; all share the split.
+    skip: Collection[Part] = (),
+) -> Iterator[pd.DataFrame]:
+    """Scores on the held-out recordings, a row per seed, for one variant after the other.
 
-    Other systems (`others`) are trained for as many epochs as the variants.
+    All share the split. Other systems (`others`) follow, trained for as many epochs.
     """
     if project.test is None:
         raise InputError("A comparison needs held-out recordings: set data.test above 0.")
-    parts = []
     for variant in variants(project):
-        fitted = fit_seeds(variant.project, seeds, watch(variant.name) if watch else ())
-        scores = score_seeds(variant.project, fitted, seeds)
-        parts.append(scores.assign(method=variant.method, objective=variant.objective))
+        if (variant.method, variant.objective) not in skip:
+            fitted = fit_seeds(variant.project, seeds, watch(variant.name) if watch else ())
+            scores = score_seeds(variant.project, fitted, seeds)
+            yield scores.assign(method=variant.method, objective=variant.objective)
     for name, declared in compared.items():
-        scores = score_other(project, declared, seeds, watch(name) if watch else ())
-        parts.append(scores.assign(method=name, objective=OWN))
-    return pd.concat(parts, ignore_index=True)
+        if (name, OWN) not in skip:
+            scores = score_other(project, declared, seeds, watch(name) if watch else ())
+            yield scores.assign(method=name, objective=OWN)
 
 
 def score_other(
@@ -139,7 +142,7 @@ def score_other(
     keys, draws = jax.vmap(jr.key)(numbers + 1), project.settings.forecast.draws
     test = declared.batch(project.test)
     table = score_forecasters(fitted.model, test, declared.context, draws, keys)
-    frame = pd.DataFrame({name: np.asarray(table[name][:, -1]) for name in SCORES})
+    frame = pd.DataFrame({name: np.asarray(table[name][:, -1], float) for name in SCORES})
     return frame.assign(seed=np.asarray(numbers), diverged=fitted.diverged)
 
 
@@ -174,15 +177,21 @@ def score_seeds(project: Project, fitted: Fitted, seeds: int) -> pd.DataFrame:
     keys = jax.vmap(jr.key)(_seeds(project, seeds) + 1)
     draws = project.settings.forecast.draws
     table = score_many(fitted.model, project.solver, same_for_seeds(batch, seeds), draws, keys)
-    frame = pd.DataFrame({name: np.asarray(table[name][:, -1]) for name in SCORES})
+    frame = pd.DataFrame({name: np.asarray(table[name][:, -1], float) for name in SCORES})
     return frame.assign(seed=np.asarray(_seeds(project, seeds)), diverged=fitted.diverged)
+
+
+def parts_of(scores: pd.DataFrame) -> list[Part]:
+    """Every method and objective once: the variants first, then other systems in one order."""
+    pairs = dict.fromkeys(zip(scores["method"], scores["objective"], strict=True))
+    names = list(NAMED)
+    return sorted(pairs, key=lambda part: names.index(part[0]) if part[1] == OWN else -1)
 
 
 def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     """Mean and standard error over seeds, one row per method and objective."""
-    pairs = dict.fromkeys(zip(scores["method"], scores["objective"], strict=True))
     rows: list[dict[str, Any]] = []
-    for method, objective in pairs:
+    for method, objective in parts_of(scores):
         group = scores.loc[(scores["method"] == method) & (scores["objective"] == objective)]
         row = {"method": method, "objective": objective, "seeds": len(group)}
         for name in ("rmse", "nll", "crps", "coverage90"):
