@@ -23,12 +23,13 @@ from hybridsde.forecast import SCORES, future
 NAMES = ("x", "v")
 CONTEXT, SERIES, ROWS, DRAWS, STEP = 2, 4, 7, 4, 0.25
 LENGTHS = (ROWS, ROWS, ROWS - 1, ROWS - 2)
-LATENT = hs.Latent(CONTEXT, (), (), spread=0.1)
+PLAIN = hs.Latent(CONTEXT, (), ())
+LATENT = replace(PLAIN, spread=0.1)
 TRAINING = hs.Training(epochs=1, batch_size=2)
 """Two gradient steps."""
 
 SYSTEMS = {
-    "Neural ODE": (baselines.NeuralODE, {"states": 2, "latent": LATENT, "hidden": ()}),
+    "Neural ODE": (baselines.NeuralODE, {"states": 2, "latent": PLAIN, "hidden": ()}),
     "npSDE": (
         baselines.NpODE,
         {"inducing": 5, "given": CONTEXT, "components": 1, "diffusion": True, "samples": 2},
@@ -382,6 +383,13 @@ def test_what_belongs_to_other_models_is_refused(name, given):
 def test_wrong_declarations_are_refused(name, settings, message):
     with pytest.raises(ValueError, match=message):
         declare(name, **settings)
+
+
+def test_a_spread_that_would_not_be_used_is_refused():
+    with pytest.raises(ValueError, match="starts where its encoder says"):
+        declare("Neural ODE", latent=LATENT)
+    with pytest.raises(ValueError, match="no use for the `jitter`"):
+        declare("ODE²VAE-KL", latent=replace(LATENT, jitter=0.1))
 
 
 @pytest.mark.parametrize("name", WITHOUT_CHANCE, indirect=True)

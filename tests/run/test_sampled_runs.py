@@ -33,6 +33,8 @@ def test_a_finished_run_is_no_prior(run):
 def test_recordings_of_the_fit_are_refused(bound, run):
     with pytest.raises(hs.InputError, match=r"'0' was seen before \(the model was fitted to it\)"):
         run.certify(wiggles(), bound=bound)
+    with pytest.raises(hs.InputError, match=r"Certify on others\."):
+        run.certifiable(wiggles(), bound=bound)
 
 
 @pytest.fixture

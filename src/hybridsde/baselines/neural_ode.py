@@ -49,6 +49,11 @@ class NeuralODE(AbstractBaseline):
     def __post_init__(self):
         super().__post_init__()
         check_whole(self.states, "states")
+        if self.latent.spread or self.latent.jitter:
+            raise ValueError(
+                "A Neural ODE starts where its encoder says. Leave `latent.spread` and "
+                "`latent.jitter` at 0."
+            )
 
     @property
     def name(self) -> str:

@@ -69,6 +69,8 @@ class ODE2VAE(AbstractBaseline):
         check_whole(self.positions, "positions")
         check_whole(self.samples, "samples")
         check_positive(self.latent.spread, "latent.spread")
+        if self.latent.jitter:
+            raise ValueError("ODE²VAE has no use for the `jitter` of `latent`. Leave it at 0.")
         if self.penalty:
             check_positive(self.penalty, "penalty")
 

@@ -17,7 +17,7 @@ from hybridsde.certify.seen import POSTERIOR
 from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.forecast import SCORES, Forecast, clock_of, evaluate, future, label, predict
-from hybridsde.model import BayesianSDE, HybridSDE
+from hybridsde.model import BayesianSDE, HybridSDE, SampledNetworks
 from hybridsde.run.certify import certify
 from hybridsde.run.conformal import conformal
 from hybridsde.run.folder import (
@@ -206,9 +206,11 @@ class Run:
         but = () if bound in (*HOLD_OUT, "conformal") else (POSTERIOR,)
         free = ~Seen.from_facts(self.facts).any_of(data, but=but)
         if not free.any():
+            apart = ", or fit with `fit_certified`, which sets some apart"
+            sampled = isinstance(self.model.network, SampledNetworks)
             raise InputError(
-                "The fit has used all of these trajectories. Certify on others, or fit with "
-                "`fit_certified`, which sets some apart."
+                "The fit has used all of these trajectories. Certify on others"
+                f"{'' if sampled else apart}."
             )
         return data.take(np.flatnonzero(free))
 
