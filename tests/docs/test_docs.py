@@ -55,15 +55,25 @@ def test_relative_links_lead_somewhere(page):
     assert not missing, f"{page.name} links to {missing}"
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/certificates.md"])
+WITH_CODE = ["README.md", "CONTRIBUTING.md", "docs/certificates.md", "docs/baselines.md"]
+SHORTER = {
+    "epochs=100)": "epochs=2)",
+    "epochs=100, batch_size=4)": "epochs=2, batch_size=20), posterior=hs.Training(epochs=2)",
+    "recordings(80)": "recordings(50)",
+    'loss="interval")': 'loss="interval", draws=400)',
+}
+
+
+@pytest.mark.parametrize("page", WITH_CODE)
 def test_code_blocks_run(page, tmp_path, monkeypatch):
-    """All blocks of a page in order, in one namespace, with short training and few recordings."""
+    """All blocks of a page in order, in one namespace: less to learn from, for a shorter time."""
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     namespace: dict = {"__name__": "__docs__"}
     for block in blocks:
-        block = block.replace("epochs=100", "epochs=2").replace("recordings(80)", "recordings(50)")
+        for long, short in SHORTER.items():
+            block = block.replace(long, short)
         exec(compile(block, page, "exec"), namespace)
 
 

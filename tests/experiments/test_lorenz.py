@@ -166,7 +166,7 @@ def test_lotka_volterra_recordings_survive(getkey):
 def test_reproduce_lotka_volterra(tmp_path, monkeypatch):
     from hybridsde.experiments import lotka_volterra as experiment
 
-    short = replace(experiment.PRESETS["recommended"], training=Training(epochs=20, batch_size=5))
+    short = replace(experiment.PRESETS["recommended"], training=Training(epochs=10, batch_size=5))
     monkeypatch.setitem(experiment.PRESETS, "recommended", short)
     command = ["reproduce", "lotka-volterra", "--preset", "recommended", "--quick"]
     result = CliRunner().invoke(app, [*command, "--out", str(tmp_path)])
