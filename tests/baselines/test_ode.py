@@ -1,6 +1,5 @@
 """Ordinary differential equations: closed forms, order, gradients, maps over series and devices."""
 
-import builtins
 from typing import NamedTuple
 
 import jax
@@ -12,7 +11,6 @@ from scipy.linalg import expm
 
 from helpers import strong_order
 from hybridsde._devices import over_seeds
-from hybridsde._errors import InputError
 from hybridsde.baselines.ode import solve
 
 MODES = {"one step": None, "adaptive": 1e-6}
@@ -134,16 +132,3 @@ def test_series_side_by_side_and_on_two_devices_are_as_alone(tolerance):
         np.testing.assert_allclose(spread[row], position(t, k), atol=3e-5)
         slope = (position(t[-1], k + small) - position(t[-1], k - small)) / (2 * small)
         np.testing.assert_allclose(slopes[row], slope, atol=1e-4)
-
-
-def test_without_diffrax_the_error_says_how_to_install_it(monkeypatch):
-    whole = builtins.__import__
-
-    def missing(name, *args, **kwargs):
-        if name == "diffrax":
-            raise ImportError(name)
-        return whole(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(InputError, match=r"hybridsde\[baselines\]"):
-        solve(lambda y: y, jnp.ones(()), jnp.arange(2.0), tolerance=None)

@@ -1,6 +1,7 @@
 """The commands for one's own data, as a user runs them."""
 
 import json
+import sys
 from typing import get_type_hints
 
 import numpy as np
@@ -214,6 +215,20 @@ def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
     assert "physics alone" in page
     (out / "scores.csv").write_text("nonsense")
     assert "Compare again" in refused("report", out)
+
+
+def test_systems_that_cannot_be_run_are_left_out_with_the_reason(project, monkeypatch):
+    from hybridsde import InputNotice
+    from hybridsde.run.compare import others
+    from hybridsde.run.project import Project
+
+    monkeypatch.setitem(sys.modules, "diffrax", None)
+    opened = Project.open(project / "settings.toml")
+    with pytest.warns(InputNotice, match="Left out: ") as said:
+        found = others(opened, "all")
+    assert set(found) == {"npode", "npsde", "persistence", "climatology"}
+    assert sum("needs diffrax" in str(one.message) for one in said) == 3
+    assert sum("equal steps of time" in str(one.message) for one in said) == 2
 
 
 def test_help_names_every_system_to_compare_with():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -108,6 +109,15 @@ def test_other_systems_have_rows_of_their_own(small, tmp_path, monkeypatch):
     text = (tmp_path / "results.md").read_text()
     assert "| none | neural-ode | paper | centred | 22.49 ± 0.88 |" in text
     assert "| none | climatology | paper | centred | – |" in text
+
+
+def test_a_system_that_is_not_installed_is_refused_before_anything_begins(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "diffrax", None)
+    names = ("a", "b", "c", "d")
+    monkeypatch.setitem(OTHERS, "ode2vae", replace(OTHERS["ode2vae"], observed=names))
+    data = Walking(steps(8, seed=1), steps(2, seed=2), steps(3, seed=3))
+    with pytest.raises(hs.InputError, match="ODE²VAE needs diffrax"):
+        mocap.reproduce(tmp_path, others=("ode2vae",), data=data, watch=lambda name: ())
 
 
 def test_the_table_has_eleven_rows():

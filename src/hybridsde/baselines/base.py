@@ -4,6 +4,7 @@ import abc
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -13,7 +14,7 @@ import jax.random as jr
 import numpy as np
 
 from hybridsde._devices import over_seeds, repetitions, same_for_seeds
-from hybridsde._errors import InputNotice
+from hybridsde._errors import InputError, InputNotice
 from hybridsde._parameters import AbstractParameter, Fixed, Positive, Relative
 from hybridsde._types import Array, Float, Keys, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
@@ -120,6 +121,11 @@ class AbstractBaseline(Declared):
         return False
 
     @property
+    def package(self) -> str | None:
+        """What it needs of the extra `baselines`, if anything."""
+        return None
+
+    @property
     def training(self) -> Training:
         """How it is trained unless something else is asked for."""
         return Training(epochs=500, batch_size=8, learning_rate=3e-3)
@@ -139,7 +145,12 @@ class AbstractBaseline(Declared):
             check_noise(np.asarray(self.noise, float), self.observations)
 
     def check(self, data: Trajectories) -> None:
-        """A `ValueError` unless the recordings are of the kind that this system takes."""
+        """A `ValueError` unless it is installed and takes recordings of this kind."""
+        if self.package and find_spec(self.package) is None:
+            raise InputError(
+                f"{self.name} needs {self.package}. Install it with: pip install "
+                "'hybridsde[baselines]'"
+            )
         if data.input_names:
             raise ValueError(
                 f"{self.name} takes no inputs, but the data hold {', '.join(data.input_names)}."

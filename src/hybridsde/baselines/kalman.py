@@ -17,7 +17,6 @@ import jax.random as jr
 import numpy as np
 from jax import lax
 
-from hybridsde._errors import InputError
 from hybridsde._parameters import Fixed
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray
 from hybridsde.baselines.base import (
@@ -60,6 +59,11 @@ class LinearGaussian(AbstractEstimated):
     def discrete(self) -> bool:
         """Rows come in equal steps of time; values may be missing."""
         return True
+
+    @property
+    def package(self) -> str:
+        """Of its Kalman smoother."""
+        return "statsmodels"
 
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> "StateSpace":
         """States are principal components of the recordings, filled in by column means."""
@@ -155,6 +159,8 @@ def first_guess(y: np.ndarray, seen: np.ndarray, recorded: np.ndarray, states: i
 
 def smooth(m: Matrices, y: np.ndarray, seen: np.ndarray, recorded: np.ndarray) -> Smoothed:
     """The expectation step: Kalman filter and smoother over all series at once."""
+    from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother  # an extra
+
     rows = np.argwhere(recorded)
     flat, first = y[recorded], rows[:, 1] == 0
     count, states = len(rows), len(m.a)
@@ -162,7 +168,7 @@ def smooth(m: Matrices, y: np.ndarray, seen: np.ndarray, recorded: np.ndarray) -
     a, q = (np.repeat(one[..., None], count, -1) for one in (m.a, m.q))
     a[..., begins], q[..., begins] = 0.0, m.p0[..., None]
     shift = np.where(begins, m.m0[:, None], 0.0)
-    model = _smoother()(k_endog=y.shape[-1], k_states=states)
+    model = KalmanSmoother(k_endog=y.shape[-1], k_states=states)
     model.bind(np.where(seen[recorded], flat - m.d, np.nan))
     model["design"], model["obs_cov"] = m.c, np.diag(m.r)
     model["transition"], model["state_cov"], model["state_intercept"] = a, q, shift
@@ -214,17 +220,6 @@ def improved(s: Smoothed, y: np.ndarray, seen: np.ndarray) -> Matrices:
 
 def _symmetric(matrix: np.ndarray) -> np.ndarray:
     return (matrix + matrix.T) / 2
-
-
-def _smoother():
-    try:
-        from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother  # an extra
-    except ImportError:
-        raise InputError(
-            "The linear-Gaussian model needs statsmodels. Install it with: pip install "
-            "'hybridsde[baselines]'"
-        ) from None
-    return KalmanSmoother
 
 
 class StateSpace(AbstractForecaster):

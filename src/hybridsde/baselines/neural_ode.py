@@ -61,6 +61,11 @@ class NeuralODE(AbstractBaseline):
         return "Neural ODE"
 
     @property
+    def package(self) -> str:
+        """Of its solver."""
+        return "diffrax"
+
+    @property
     def context(self) -> int:
         """How many first rows the encoder sees."""
         return self.latent.context

@@ -6,7 +6,6 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hybridsde._errors import InputError
 from hybridsde._types import Array, Float, PyTree
 
 MOST_STEPS = 4096
@@ -26,7 +25,8 @@ def solve(
     with this relative tolerance. Gradients are those of the steps that were taken (the discrete
     adjoint).
     """
-    dfx = _diffrax()
+    import diffrax as dfx  # an extra, and a slow import
+
     terms, solver = dfx.ODETerm(lambda _t, y, _args: field(y)), dfx.Tsit5(scan_kind="bounded")
     if tolerance is None:
         return _stepwise(terms, solver, start, times)
@@ -57,13 +57,3 @@ def _stepwise(terms, solver, start: PyTree, times: Float[Array, " time"]) -> PyT
 
     _, later = lax.scan(step, (start, first), (times[:-1], times[1:]))
     return jax.tree.map(lambda one, more: jnp.concatenate([one[None], more]), start, later)
-
-
-def _diffrax():
-    try:
-        import diffrax  # an extra, and a slow import
-    except ImportError:
-        raise InputError(
-            "This system needs diffrax. Install it with: pip install 'hybridsde[baselines]'"
-        ) from None
-    return diffrax

@@ -80,6 +80,11 @@ class ODE2VAE(AbstractBaseline):
         return "ODE²VAE-KL" if self.penalty else "ODE²VAE"
 
     @property
+    def package(self) -> str:
+        """Of its solver."""
+        return "diffrax"
+
+    @property
     def context(self) -> int:
         """How many first rows the encoder of the velocity sees."""
         return self.latent.context

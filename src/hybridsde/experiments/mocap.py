@@ -79,6 +79,8 @@ def reproduce(
     `others` name systems that the paper compares with, which are run with its settings.
     """
     data = data or mocap.walking(centred=centred)
+    for method in others:
+        OTHERS[method].check(data.train)
     results = Results(folder, TITLE, NOTES, tables)
     protocol = "centred" if centred else "uncentred"
     for preset in presets:
