@@ -58,7 +58,7 @@ def compare_forecasts(
             if row == len(forecasts) - 1:
                 axes.set_xlabel("time")
         grid[row, 0].set_ylabel(who, fontweight="bold")
-        grid[row, -1].legend(fontsize=7, frameon=False, loc="upper right")
+        grid[row, -1].legend(fontsize=7, frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
     for column in range(len(names)):
         grid[0, column].set_ylim(*_limits(truth.values[0, seen[:, column], column]))
     if trained is not None:
