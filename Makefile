@@ -40,9 +40,10 @@ results: .venv/user     ## run the paper's experiments into docs/results (under 
 	$(BIN)/python benchmarks/ablation.py --out docs/results/ablation.md
 
 comparison: .venv/dev   ## compare all systems on predator and prey, write docs/results/comparison
-	rm -rf docs/results/comparison .comparison
-	$(BIN)/hybridsde init --example --regular --out .comparison
-	$(BIN)/hybridsde compare .comparison/settings.toml --methods all --seeds 2 --out docs/results/comparison
+	test -d .comparison || $(BIN)/hybridsde init --example --regular --out .comparison
+	$(BIN)/hybridsde compare .comparison/settings.toml --methods all --seeds 2 --out .comparison/all --resume
+	mkdir -p docs/results/comparison
+	cd .comparison/all && cp comparison.md comparison.csv comparison.png comparison.svg ../../docs/results/comparison
 	rm -rf .comparison
 
 .venv-bench/ready: pyproject.toml

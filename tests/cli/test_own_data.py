@@ -190,7 +190,7 @@ def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
     monkeypatch.setattr(compare, "score_other", stop)
     stopped = call(*asked, "--methods", "climatology")
     assert stopped.exit_code == 130
-    assert "--methods 'climatology' --resume" in " ".join(stopped.output.split())
+    assert "--methods climatology --resume" in " ".join(stopped.output.split())
     kept = (out / "scores.csv").read_text()
     assert set(pd.read_csv(out / "scores.csv")["method"]) == {"physics alone"}
 
@@ -213,8 +213,19 @@ def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
     page = (out / "report.html").read_text()
     assert page.count("<svg") == 2
     assert "physics alone" in page
-    (out / "scores.csv").write_text("nonsense")
-    assert "Compare again" in refused("report", out)
+    cut = "\n".join(scores.splitlines()[:-1])
+    (out / "scores.csv").write_text(cut)
+    again = call(*asked, "--methods", "persistence", "--resume")
+    assert again.exit_code == 0, again.output
+    assert (out / "scores.csv").read_text() == scores
+    header = scores.splitlines()[0]
+    for damaged in ("nonsense", header, scores.replace("climatology", "arima"), "x" + cut):
+        (out / "scores.csv").write_text(damaged)
+        assert "is damaged. Remove it" in refused("report", out)
+    (out / "scores.csv").write_text(scores.replace(",False,", ",oops,").replace("0.", "zero"))
+    result = call(*asked, "--resume")
+    assert result.exit_code == 2
+    assert "is damaged. Remove it" in " ".join(result.output.split())
 
 
 def test_systems_that_cannot_be_run_are_left_out_with_the_reason(project, monkeypatch):
@@ -226,8 +237,8 @@ def test_systems_that_cannot_be_run_are_left_out_with_the_reason(project, monkey
     opened = Project.open(project / "settings.toml")
     with pytest.warns(InputNotice, match="Left out: ") as said:
         found = others(opened, "all")
-    assert set(found) == {"npode", "npsde", "persistence", "climatology"}
-    assert sum("needs diffrax" in str(one.message) for one in said) == 3
+    assert set(found) == {"npsde", "persistence", "climatology"}
+    assert sum("needs diffrax" in str(one.message) for one in said) == 4
     assert sum("equal steps of time" in str(one.message) for one in said) == 2
 
 

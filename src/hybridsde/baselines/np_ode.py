@@ -73,6 +73,11 @@ class NpODE(AbstractGiven):
                 )
 
     @property
+    def package(self) -> str | None:
+        """Of the solver of the ODE; the SDE has its own."""
+        return None if self.diffusion else "diffrax"
+
+    @property
     def name(self) -> str:
         """As in its paper."""
         return "npSDE" if self.diffusion else "npODE"

@@ -45,7 +45,7 @@ def compare(
     from hybridsde.run.project import Project
 
     console = Console(stderr=as_json)
-    again = f"hybridsde compare {config} --out {out} --seeds {seeds} --methods '{methods}' --resume"
+    again = ("compare", config, "--out", out, "--seeds", seeds, "--methods", methods)
     with notices(console):
         project = Project.open(config)
         check_folder(out, project, seeds, resume=resume)
@@ -53,7 +53,7 @@ def compare(
         known = len(variants(project)) * project.training.epochs
         bars = Console(stderr=as_json, quiet=quiet)
         whole = None if compared or resume else known
-        with resumable(again), fit_progress(bars, whole) as watch:
+        with resumable(*again), fit_progress(bars, whole) as watch:
             scores = compare_into(out, project, seeds, watch, compared, resume=resume)
     table = summarise(scores)
     write_whole(out / "comparison.csv", table.to_csv(index=False))

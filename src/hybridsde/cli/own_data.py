@@ -1,6 +1,7 @@
 """`hybridsde init | check | fit | forecast | score`: your own recordings."""
 
 import json
+import shlex
 import time
 import warnings
 from collections.abc import Iterator
@@ -48,12 +49,13 @@ def notices(console: Console) -> Iterator[None]:
 
 
 @contextmanager
-def resumable(again: str) -> Iterator[None]:
-    """Where Ctrl-C ends the work inside, say what goes on with it."""
+def resumable(*again: object) -> Iterator[None]:
+    """Where Ctrl-C ends the work inside, say what command goes on with it."""
     try:
         yield
     except KeyboardInterrupt:
-        Console(stderr=True).print(f"Stopped. Go on with: {again}", soft_wrap=True)
+        command = shlex.join(str(word) for word in ("hybridsde", *again, "--resume"))
+        Console(stderr=True).print(f"Stopped. Go on with: {command}", soft_wrap=True, markup=False)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -139,8 +141,8 @@ def fit(
     check_target(out, resume=resume)
     with notices(console):
         project = Project.open(config)
-        again = f"hybridsde fit {config} --out {out} --resume"
-        with resumable(again), fit_progress(Console(quiet=quiet)) as watch:
+        again = ("fit", config, "--out", out)
+        with resumable(*again), fit_progress(Console(quiet=quiet)) as watch:
             run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
     if "test_scores" in run.facts:
         console.print(score_table(run.facts["test_scores"], "Forecasts of held-out trajectories"))

@@ -52,7 +52,7 @@ def _draw(axes: Axes, scores: pd.DataFrame, column: str, ink: str) -> None:
         values = scores.loc[own, column].to_numpy(float)
         colour = COLOURS[objective != OWN]
         axes.plot(values, np.full(len(values), row), "o", ms=5, mfc="none", color=colour)
-        axes.plot(values.mean(), row, "|", ms=13, mew=2.2, color=colour)
+        axes.plot(scores.loc[own, column].mean(), row, "|", ms=13, mew=2.2, color=colour)
     table = pd.DataFrame(parts, columns=["method", "objective"])
     axes.set_yticks(range(len(parts)), variant_names(table))
     variants = sum(objective != OWN for _, objective in parts)

@@ -15,6 +15,7 @@ import pandas as pd
 
 from hybridsde._devices import same_for_seeds
 from hybridsde._errors import InputError, InputNotice
+from hybridsde._types import Array
 from hybridsde.baselines import NAMED, AbstractBaseline, score_forecasters
 from hybridsde.fit import Callback, Fitted, Watch, train_many
 from hybridsde.forecast import SCORES, score_many
@@ -47,6 +48,7 @@ class Variant:
 
 def variants(project: Project) -> list[Variant]:
     """Black box, physics alone and hybrid; the PAC term makes no difference without weights."""
+    project = _whole(project)
     settings = project.settings
     black = settings.model_copy(update={"physics": PhysicsSettings()})
     alone = settings.model_copy(update={"model": settings.model.model_copy(update={"hidden": []})})
@@ -56,8 +58,7 @@ def variants(project: Project) -> list[Variant]:
         chosen += [("hybrid", settings, "bayes"), ("hybrid", settings, "pac-bayes")]
     rows = []
     for method, wanted, objective in chosen:
-        changed = {"objective": objective, "prior_fraction": None}
-        train = wanted.train.model_copy(update=changed)
+        train = wanted.train.model_copy(update={"objective": objective})
         wanted = wanted.model_copy(update={"train": train})
         model = wanted.build_model(project.source.parent, trust=True)
         rows.append(Variant(method, objective, replace(project, settings=wanted, model=model)))
@@ -79,7 +80,7 @@ def others(project: Project, methods: str) -> dict[str, AbstractBaseline]:
             f"{unknown[0]!r} is no system to compare with. There are {', '.join(NAMED)}, and "
             f"{ALL} for all of them."
         )
-    model, found = project.model, {}
+    project, model, found = _whole(project), project.model, {}
     for name in names:
         declared = NAMED[name](model.observations, _positive(model), model.context)
         try:
@@ -99,6 +100,12 @@ def _positive(model: HybridSDE) -> tuple[str, ...]:
     return tuple(name for name in model.observations if name in model.positive)
 
 
+def _whole(project: Project) -> Project:
+    """With all training recordings, none of them set apart for a certificate."""
+    train = project.settings.train.model_copy(update={"prior_fraction": None})
+    return replace(project, settings=project.settings.model_copy(update={"train": train}))
+
+
 def compare(
     project: Project,
     seeds: int,
@@ -110,8 +117,7 @@ def compare(
 
     All share the split. Other systems (`others`) follow, trained for as many epochs.
     """
-    if project.test is None:
-        raise InputError("A comparison needs held-out recordings: set data.test above 0.")
+    project = _whole(project)
     for variant in variants(project):
         if (variant.method, variant.objective) not in skip:
             fitted = fit_seeds(variant.project, seeds, watch(variant.name) if watch else ())
@@ -131,7 +137,7 @@ def score_other(
 ) -> pd.DataFrame:
     """Another system from several seeds: every score on the held-out recordings."""
     assert project.test is not None
-    numbers, kept = _seeds(project, seeds), project.validation
+    numbers, kept = seeds_of(project, seeds), project.validation
     fitted = declared.fit_many(
         declared.batch(project.pieces),
         validation=None if kept is None else declared.batch(kept),
@@ -148,7 +154,7 @@ def score_other(
 
 def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()) -> Fitted:
     """The same fit from several seeds, as one program; each equals `Project.fit` of its seed."""
-    keys = jax.vmap(lambda seed: jr.split(jr.key(seed)))(_seeds(project, seeds))
+    keys = jax.vmap(lambda seed: jr.split(jr.key(seed)))(seeds_of(project, seeds))
     batch = project.model.batch(project.pieces)
     models = eqx.filter_vmap(lambda key: project.model.init(batch, key=key))(keys[:, 0])
     kept = project.validation
@@ -166,7 +172,7 @@ def fit_seeds(project: Project, seeds: int, callbacks: tuple[Callback, ...] = ()
     if project.held_out is None:
         return fitted
     held_out = same_for_seeds(project.model.batch(project.held_out), seeds)
-    roots = jax.vmap(jr.key)(_seeds(project, seeds))
+    roots = jax.vmap(jr.key)(seeds_of(project, seeds))
     return replace(fitted, model=calibrate_many(fitted.model, project.solver, held_out, roots))
 
 
@@ -174,11 +180,11 @@ def score_seeds(project: Project, fitted: Fitted, seeds: int) -> pd.DataFrame:
     """Every score on the held-out recordings, one row per seed."""
     assert project.test is not None
     batch = project.model.batch(project.test)
-    keys = jax.vmap(jr.key)(_seeds(project, seeds) + 1)
+    keys = jax.vmap(jr.key)(seeds_of(project, seeds) + 1)
     draws = project.settings.forecast.draws
     table = score_many(fitted.model, project.solver, same_for_seeds(batch, seeds), draws, keys)
     frame = pd.DataFrame({name: np.asarray(table[name][:, -1], float) for name in SCORES})
-    return frame.assign(seed=np.asarray(_seeds(project, seeds)), diverged=fitted.diverged)
+    return frame.assign(seed=np.asarray(seeds_of(project, seeds)), diverged=fitted.diverged)
 
 
 def parts_of(scores: pd.DataFrame) -> list[Part]:
@@ -196,10 +202,11 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
         row = {"method": method, "objective": objective, "seeds": len(group)}
         for name in ("rmse", "nll", "crps", "coverage90"):
             row[name] = group[name].mean()
-            row[f"{name}_se"] = group[name].std(ddof=1) / np.sqrt(len(group))
+            row[f"{name}_se"] = group[name].std(ddof=1) / np.sqrt(group[name].count())
         rows.append(row)
     return pd.DataFrame(rows)
 
 
-def _seeds(project: Project, count: int):
+def seeds_of(project: Project, count: int) -> Array:
+    """The seeds of a comparison, from that of the settings on."""
     return project.settings.train.seed + jnp.arange(count)
