@@ -40,7 +40,7 @@ results: .venv/user     ## run the paper's experiments into docs/results (under 
 	$(BIN)/python benchmarks/ablation.py --out docs/results/ablation.md
 
 comparison: .venv/dev   ## compare all systems on predator and prey, write docs/results/comparison
-	test -d .comparison || $(BIN)/hybridsde init --example --regular --out .comparison
+	test -f .comparison/settings.toml || $(BIN)/hybridsde init --example --regular --out .comparison
 	$(BIN)/hybridsde compare .comparison/settings.toml --methods all --seeds 2 --out .comparison/all --resume
 	mkdir -p docs/results/comparison
 	cd .comparison/all && cp comparison.md comparison.csv comparison.png comparison.svg ../../docs/results/comparison

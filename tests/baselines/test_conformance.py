@@ -30,10 +30,12 @@ TRAINING = hs.Training(epochs=1, batch_size=2)
 
 SYSTEMS = {
     "Neural ODE": (baselines.NeuralODE, {"states": 2, "latent": PLAIN, "hidden": ()}),
+    "npODE": (baselines.NpODE, {"inducing": 5, "given": CONTEXT}),
     "npSDE": (
         baselines.NpODE,
         {"inducing": 5, "given": CONTEXT, "components": 1, "diffusion": True, "samples": 2},
     ),
+    "ODE²VAE": (baselines.ODE2VAE, {"positions": 1, "latent": LATENT, "hidden": ()}),
     "ODE²VAE-KL": (
         baselines.ODE2VAE,
         {"positions": 1, "latent": LATENT, "hidden": (), "penalty": 0.5},
@@ -44,12 +46,12 @@ SYSTEMS = {
     "climatology": (baselines.Climatology, {"given": CONTEXT}),
 }
 DISCRETE = ("DTSBN-S", "linear-Gaussian")
-TRAINED = tuple(SYSTEMS)[:4]
+TRAINED = tuple(SYSTEMS)[:6]
 WITHOUT_CHANCE = ("persistence", "climatology")
 """Their paths are the same for every seed; measurement noise is not."""
 MAPPED = ("Neural ODE", "linear-Gaussian")
 """One that is trained and one that is estimated: the others share their code."""
-BY_DIFFRAX = ("Neural ODE", "ODE²VAE-KL")
+BY_DIFFRAX = ("Neural ODE", "npODE", "ODE²VAE", "ODE²VAE-KL")
 
 
 def declare(name: str, **settings):
@@ -231,7 +233,7 @@ def test_padding_changes_neither_loss_nor_forecast(name, run):
 def test_padding_changes_nothing_that_is_measured_on_the_recordings(name):
     declared, batch = declare(name), declare(name).batch(allowed(name))
     short, long = (declared.init(one, key=jr.key(0)) for one in (batch, padded(batch)))
-    if name == "npSDE":  # the first inducing point is drawn, row by row
+    if name in ("npODE", "npSDE"):  # the first inducing point is drawn, row by row
         short, long = ((one.observation, one.rate) for one in (short, long))
     assert tree_allclose(short, long, rtol=1e-4, atol=1e-5)
 
