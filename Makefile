@@ -2,10 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format results comparison bench clean help
+.PHONY: demo test test-slow test-lowest check format results comparison bench clean help
 
 help:                   ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
 
 .venv/user: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
@@ -20,8 +20,24 @@ help:                   ## list the targets
 demo: .venv/user        ## fit and forecast the embedded example, write demo/
 	$(BIN)/hybridsde demo --out demo
 
-test: .venv/dev         ## run the tests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
+
+test: .venv/dev         ## run the tests that guard behaviour, under five minutes
+	$(PYTEST) -m 'not slow'
+
+test-slow: .venv/dev    ## run the others: reproductions, validity runs, examples
+	$(PYTEST) -m slow
+
+.venv-lowest/ready: pyproject.toml
+	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct \
+		--editable '.[baselines,parquet]' pytest
+	touch $@
+
+test-lowest: .venv-lowest/ready  ## a smoke test with the lowest declared versions
+	.venv-lowest/bin/python -m pytest -q -c /dev/null --rootdir tests tests/smoke
+
 
 check: .venv/dev        ## lint, types, layers
 	$(BIN)/ruff check .
@@ -55,4 +71,4 @@ bench: .venv-bench/ready  ## time against torchsde and diffrax, write docs/perfo
 	.venv-bench/bin/python benchmarks/bench.py
 
 clean:                  ## remove the environment and the demo
-	rm -rf .venv .venv-bench demo .pytest_cache .ruff_cache
+	rm -rf .venv .venv-bench .venv-lowest demo .pytest_cache .ruff_cache

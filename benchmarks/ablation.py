@@ -18,9 +18,9 @@ hs.use_all_cores()
 
 import numpy as np  # noqa: E402
 
-from hybridsde.experiments import lorenz  # noqa: E402
-from hybridsde.experiments.preset import Preset  # noqa: E402
-from hybridsde.experiments.row import floors, run_row  # noqa: E402
+from hybridsde.paper import lorenz  # noqa: E402
+from hybridsde.paper.preset import Preset  # noqa: E402
+from hybridsde.paper.row import floors, run_row  # noqa: E402
 
 BASE = lorenz.PRESETS["recommended"]
 
@@ -60,7 +60,7 @@ def measure(name: str, repetitions: int, seed: int) -> str:
     """A line of the table."""
     cells, began = [], time.perf_counter()
     for known in ((), ("y",)):
-        scores, _ = run_row(
+        scores = run_row(
             lorenz.SYSTEM,
             lorenz.PROTOCOLS["24"],
             VARIANTS[name],
@@ -68,7 +68,7 @@ def measure(name: str, repetitions: int, seed: int) -> str:
             "e-pac-bayes",
             repetitions=repetitions,
             seed=seed,
-        )
+        ).scores
         mse = np.asarray(scores["mse"][:, -1])
         error = mse.std(ddof=1) / np.sqrt(repetitions)
         cover = np.mean(scores["coverage90"][:, -1])

@@ -18,13 +18,16 @@ hs.use_all_cores()
 import numpy as np  # noqa: E402
 
 from hybridsde import Latent, Positive  # noqa: E402
-from hybridsde.datasets.amc import CHANNELS  # noqa: E402
-from hybridsde.datasets.mocap import Walking, walking  # noqa: E402
-from hybridsde.experiments import walking_sde  # noqa: E402
-from hybridsde.experiments.walking_sde import NONE, WALKERS, Preset, Trainer  # noqa: E402
+from hybridsde._devices import same_for_seeds  # noqa: E402
+from hybridsde.forecast import evaluate_many  # noqa: E402
+from hybridsde.paper import mocap_sde  # noqa: E402
+from hybridsde.paper.amc import CHANNELS  # noqa: E402
+from hybridsde.paper.mocap_data import Walking, walking  # noqa: E402
+from hybridsde.paper.mocap_sde import DRAWS, NONE, WALKERS, Preset, Trainer  # noqa: E402
+from hybridsde.paper.row import repetition_keys  # noqa: E402
 
 LEFT_OUT = np.array([1, 5, 9, 13])
-BASE = walking_sde.PAPER
+BASE = mocap_sde.PAPER
 LATENT = Latent(context=3, encoder=(30, 30), decoder=(30, 30))
 assert BASE.model.latent == LATENT
 
@@ -72,7 +75,7 @@ VARIANTS: dict[str, tuple[Preset, str, str]] = {
     "Empirical Bayes": (BASE, NONE, BAYES),
     "42 walkers known": (BASE, WALKERS, PAC),
     "42 walkers known, learned part a tenth": (replace(BASE, hybrid_last_layer=0.1), WALKERS, PAC),
-    "recommended": (walking_sde.RECOMMENDED, NONE, PAC),
+    "recommended": (mocap_sde.RECOMMENDED, NONE, PAC),
 }
 
 
@@ -82,8 +85,14 @@ def measure(name: str, data: Walking, repetitions: int, seed: int) -> str:
     kept = np.setdiff1d(np.arange(len(data.train)), LEFT_OUT)
     parts = Walking(data.train.take(kept), data.validation, data.train.take(LEFT_OUT))
     trainer = Trainer(preset, parts, None, repetitions, seed, lambda _: ())
-    fitted = trainer.fit(known, method, name)
-    left, slow = (trainer.score(fitted, part) for part in (parts.test, parts.validation))
+    forecasters = trainer.ensembles(trainer.fit(known, method, name).model)
+    keys = repetition_keys(repetitions * preset.members, seed)[2][:: preset.members]
+    left, slow = (
+        evaluate_many(
+            forecasters, same_for_seeds(preset.model.batch(part), repetitions), DRAWS, keys
+        )
+        for part in (parts.test, parts.validation)
+    )
     mse = [np.asarray(one["mse"][:, -1]) for one in (left, slow)]
     cover = [np.asarray(one["coverage90"][:, -1]) for one in (left, slow)]
     errors = [one.std(ddof=1) / np.sqrt(repetitions) for one in mse]

@@ -11,7 +11,6 @@ trajectories. Prints Markdown.
 
 import argparse
 import time
-from functools import partial
 
 import hybridsde as hs
 
@@ -27,8 +26,8 @@ from scipy import stats  # noqa: E402
 from hybridsde._devices import over_seeds  # noqa: E402
 from hybridsde.certify import (  # noqa: E402
     BandMiss,
-    Forecaster,
     GibbsRisk,
+    Hypothesis,
     IntervalMiss,
     Offset,
     ScaledCRPS,
@@ -51,7 +50,8 @@ from hybridsde.certify.inequalities import (  # noqa: E402
     unexpected_bernstein,
 )
 from hybridsde.certify.sampling import sample_band_scores  # noqa: E402
-from hybridsde.run.fit_certified import around_prior, only_weights  # noqa: E402
+from hybridsde.hybrid import SDEForecaster  # noqa: E402
+from hybridsde.hybrid.forecaster import only_weights  # noqa: E402
 
 TIMES, HORIZON, FINE = 50, 1.0, 10
 TRUE = np.array([2.0, 1.0, 4.0, 1.0])
@@ -60,7 +60,7 @@ STARTS = (jnp.array([3.0, 1.0]), jnp.array([6.0, 3.0]))
 DELTA = 0.05
 DRAWS = 4000
 SOLVER = hs.EulerMaruyama()
-MIXTURE = Forecaster(39, 1)
+MIXTURE = Hypothesis(39, 1)
 """The finished forecaster: sampled futures, each with its own weights."""
 
 
@@ -111,23 +111,23 @@ def spread(batch: hs.Batch):
 
 
 @eqx.filter_jit
-def losses_of(models, batch, losses, forecaster, draws, keys):
+def losses_of(forecasters, batch, losses, hypothesis, draws, keys):
     """Losses of every repetition's forecasts: repetition × loss × trajectory × draw."""
 
-    def one(model, batch, losses, key):
-        return sample_losses(model, SOLVER, batch, losses, forecaster, draws, key=key)
+    def one(forecaster, batch, losses, key):
+        return sample_losses(forecaster, batch, losses, hypothesis, draws, key=key)
 
-    return over_seeds(one, models, batch, losses, keys, one_by_one=True)
+    return over_seeds(one, forecasters, batch, losses, keys, one_by_one=True)
 
 
 @eqx.filter_jit
-def scores_of(models, batch, forecaster, keys):
+def scores_of(forecasters, batch, hypothesis, keys):
     """The largest distance of every trajectory from its forecast."""
 
-    def one(model, batch, key):
-        return sample_band_scores(model, SOLVER, batch, forecaster, key=key)
+    def one(forecaster, batch, key):
+        return sample_band_scores(forecaster, batch, hypothesis, key=key)
 
-    return over_seeds(one, models, batch, keys, one_by_one=True)
+    return over_seeds(one, forecasters, batch, keys, one_by_one=True)
 
 
 class Repetitions:
@@ -147,29 +147,29 @@ class Repetitions:
         fitted = hs.train_many(
             models,
             self.prior_data,
-            hs.EmpiricalBayes(samples=2, estimator="filtered"),
-            solver=SOLVER,
+            hs.EmpiricalBayes(samples=2, estimator="filtered", solver=SOLVER),
             training=hs.Training(epochs=150, batch_size=10, learning_rate=1e-2),
             chunk=count,
             keys=each[3],
         )
-        self.prior = eqx.filter_vmap(partial(around_prior, sd=prior_sd))(fitted.model)
+        self.prior = eqx.filter_vmap(
+            lambda model: SDEForecaster(model, SOLVER).around_prior(prior_sd)
+        )(fitted.model)
         scale = spread(self.prior_data)
         repeated = jax.vmap(lambda s: TruncatedError(s))(scale)
-        objective = GibbsRisk(repeated, self.n, DELTA, samples=2, paths=4)
+        objective = GibbsRisk(repeated, SOLVER, self.n, DELTA, samples=2, paths=4)
         trained = hs.train_many(
-            self.prior,
+            self.prior.model,
             data,
             objective,
-            solver=SOLVER,
             training=hs.Training(epochs=75, batch_size=25, learning_rate=1e-3),
             chunk=count,
             select=only_weights,
             keys=each[4],
         )
-        self.posterior = trained.model
-        self.kl = np.asarray(jax.vmap(lambda m: m.kl_to_prior())(self.posterior.network), float)
-        scores = np.sort(scores_of(self.prior, self.prior_data, Forecaster(), each[5]), -1)
+        self.posterior = SDEForecaster(trained.model, SOLVER)
+        self.kl = np.asarray(eqx.filter_vmap(lambda f: f.kl_to_prior())(self.posterior), float)
+        scores = np.sort(scores_of(self.prior, self.prior_data, Hypothesis(), each[5]), -1)
         rank = conformal_rank(scores.shape[1], 0.1) or scores.shape[1]
         radius = jnp.asarray(scores[:, rank - 1])
         self.losses = (
@@ -188,11 +188,11 @@ def certificates(reps: Repetitions) -> dict[str, dict[str, np.ndarray]]:
     keys = jax.vmap(lambda key: jr.split(key, 3))(reps.keys)
     draws = -(-DRAWS // reps.n)
     gibbs = np.asarray(
-        losses_of(reps.posterior, reps.bound_data, reps.losses, Forecaster(), draws, keys[:, 0]),
+        losses_of(reps.posterior, reps.bound_data, reps.losses, Hypothesis(), draws, keys[:, 0]),
         float,
     )
     before = np.asarray(
-        losses_of(reps.prior, reps.prior_data, reps.losses, Forecaster(), 10, keys[:, 1]), float
+        losses_of(reps.prior, reps.prior_data, reps.losses, Hypothesis(), 10, keys[:, 1]), float
     )
     mixture = MIXTURE
     # The prior has not seen the bound data, so for it they are a hold-out set.
@@ -226,11 +226,11 @@ def risks(reps: Repetitions, fresh: int, chunk: int = 250) -> dict[str, dict[str
     for part in range(parts):
         keys = jax.vmap(lambda key, part=part: jr.split(jr.fold_in(key, part), 3))(reps.test_keys)
         batch = record_all(keys[:, 0])
-        for name, models, forecaster, column in (
-            ("gibbs", reps.posterior, Forecaster(), 1),
+        for name, forecasters, hypothesis, column in (
+            ("gibbs", reps.posterior, Hypothesis(), 1),
             ("finished", reps.prior, MIXTURE, 2),
         ):
-            x = losses_of(models, batch, reps.losses, forecaster, 1, keys[:, column])
+            x = losses_of(forecasters, batch, reps.losses, hypothesis, 1, keys[:, column])
             total[name] = total[name] + np.asarray(x, float).mean((2, 3)) / parts
     return {
         loss.name: {name: values[:, k] for name, values in total.items()}
@@ -239,7 +239,7 @@ def risks(reps: Repetitions, fresh: int, chunk: int = 250) -> dict[str, dict[str
 
 
 def slow_losses(relaxation: float, count: int, runs: int, rng) -> tuple[np.ndarray, ...]:
-    """Losses on consecutive snippets of one slow process, and what was to be expected of each.
+    """Losses on consecutive windows of one slow process, and what was to be expected of each.
 
     z_i = ρ z_{i−1} + √(1−ρ²) ξ,  ρ = e^{−1/τ},  X_i = min(1, (z_i + ε/2)²/4). The expectation given
     z_{i−1} is taken by quadrature.
@@ -262,11 +262,11 @@ def slow_losses(relaxation: float, count: int, runs: int, rng) -> tuple[np.ndarr
     return losses.T, expected.T, stationary
 
 
-def show_snippets(runs: int = 4000, count: int = 100) -> None:
-    """How often bounds fail where snippets of one recording are taken for independent."""
+def show_windows(runs: int = 4000, count: int = 100) -> None:
+    """How often bounds fail where windows of one recording are taken for independent."""
     rng = np.random.default_rng(0)
-    print(f"\n{count} consecutive snippets of one slow process, {runs} runs:\n")
-    print("| relaxation, snippets | iid kl | iid betting | sequential ub, its own target |")
+    print(f"\n{count} consecutive windows of one slow process, {runs} runs:\n")
+    print("| relaxation, windows | iid kl | iid betting | sequential ub, its own statement |")
     print("|---|---|---|---|")
     for relaxation in (1, 20, 100, 300):
         losses, expected, stationary = slow_losses(relaxation, count, runs, rng)
@@ -284,13 +284,13 @@ def show_snippets(runs: int = 4000, count: int = 100) -> None:
         print(f"| {relaxation} | {cells} |", flush=True)
 
 
-def show_union(models: int = 200, runs: int = 2000, n: int = 50) -> None:
-    """How often the lowest of many certificates is false, with and without `union`."""
+def show_models_compared(models: int = 200, runs: int = 2000, n: int = 50) -> None:
+    """How often the lowest of many certificates is false, with and without `models_compared`."""
     rng = np.random.default_rng(1)
     misses = rng.binomial(n, 0.2, size=(runs, models)).min(1)
     found = [np.mean(clopper_pearson(misses, n, DELTA / m) < 0.2) for m in (1, models)]
     print(f"\nBest of {models} models on {n} trajectories: {100 * found[0]:.0f} % of certificates ")
-    print(f"false without union, {100 * found[1]:.1f} % with union={models}.")
+    print(f"false without models_compared, {100 * found[1]:.1f} % with models_compared={models}.")
 
 
 def show_conformal(reps: Repetitions, fresh: int, alpha: float = 0.1) -> None:
@@ -320,8 +320,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--prior-sd", type=float, help="of the weights; as fitted by default")
     options = parser.parse_args()
-    show_snippets()
-    show_union()
+    show_windows()
+    show_models_compared()
     began = time.monotonic()
     reps = Repetitions(options.repetitions, options.trajectories, options.seed, options.prior_sd)
     print(f"fitted after {time.monotonic() - began:.0f} s", flush=True)

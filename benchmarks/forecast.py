@@ -46,6 +46,7 @@ def main() -> None:
         diffusion=lorenz.DIFFUSION,
         noise=1.0,
         hidden=WIDTHS[1:-1],
+        start="first",
     )
     model = hybrid.init(batch, key=jr.key(0))
     each = options.paths // options.weights

@@ -9,6 +9,7 @@ program. It runs twice: the first run compiles, the second is timed.
 import argparse
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import hybridsde as hs
@@ -19,11 +20,11 @@ import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
-from hybridsde.experiments import lorenz  # noqa: E402
-from hybridsde.experiments.preset import METHODS  # noqa: E402
-from hybridsde.experiments.row import DRAWS, prepare, repetition_keys  # noqa: E402
-from hybridsde.fit import train_many  # noqa: E402
-from hybridsde.forecast import score_many  # noqa: E402
+from hybridsde.forecast import evaluate_many  # noqa: E402
+from hybridsde.hybrid import SDEForecaster  # noqa: E402
+from hybridsde.paper import lorenz  # noqa: E402
+from hybridsde.paper.preset import METHODS  # noqa: E402
+from hybridsde.paper.row import DRAWS, prepare, repetition_keys  # noqa: E402
 
 
 def measure(repetitions: int) -> dict:
@@ -36,17 +37,14 @@ def measure(repetitions: int) -> dict:
     parts = [prepare(lorenz.SYSTEM, protocol, preset.model, gate, keys) for gate in gates]
     train, test, models = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
     strength = jnp.array([float(method == "e-pac-bayes") for _, method in rows])
-    objective = hs.EmpiricalPACBayes(
-        samples=preset.samples, strength=jnp.repeat(strength, repetitions)
-    )
+    objective = replace(preset.objective("e-pac-bayes"), strength=jnp.repeat(strength, repetitions))
     times = []
     for _ in range(2):
         began = time.perf_counter()
-        fitted = train_many(
+        fitted = hs.train_many(
             models,
             train,
             objective,
-            solver=preset.solver,
             training=preset.training,
             chunk=len(rows) * repetitions if jax.default_backend() == "gpu" else repetitions,
             keys=jnp.concatenate([fit_keys] * len(rows)),
@@ -55,7 +53,8 @@ def measure(repetitions: int) -> dict:
         times.append(time.perf_counter() - began)
     began = time.perf_counter()
     keys_of_tests = jnp.concatenate([test_keys] * len(rows))
-    scores = score_many(fitted.model, preset.solver, test, DRAWS, keys_of_tests)
+    forecasters = SDEForecaster(fitted.model, preset.solver)
+    scores = evaluate_many(forecasters, test, DRAWS, keys_of_tests)
     mse = np.asarray(scores["mse"][:, -1]).reshape(len(rows), repetitions).mean(1)
     scoring = time.perf_counter() - began
     report["mse"] = {

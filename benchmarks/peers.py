@@ -136,15 +136,22 @@ def ours(mode: str) -> Callable[[int, int], dict[str, Callable[[], object]]]:
         values = jr.normal(jr.key(0), (series, 1 + steps, WIDTHS[0]))
         batch = hs.Batch.regular(values, STEP)
         hybrid = hs.HybridSDE(
-            states=("x", "y", "z"), diffusion=1.0, noise=1.0, hidden=WIDTHS[1:-1], weights=mode
+            states=("x", "y", "z"),
+            diffusion=1.0,
+            noise=1.0,
+            hidden=WIDTHS[1:-1],
+            weights=mode,
+            start="first",
         )
         model = hybrid.init(batch, key=jr.key(1))
         parameters, frozen = eqx.partition(model, hs.trainable(model))
-        objective = hs.EmpiricalPACBayes(samples=samples)
+        objective = hs.EmpiricalPACBayes(
+            samples=samples, estimator="mean_log", path_kl="sum", solver=hs.EulerMaruyama()
+        )
 
         def loss(parameters, key):
             whole = eqx.combine(parameters, frozen)
-            return objective(whole, hs.EulerMaruyama(), batch, series, key=key).loss
+            return objective(whole, batch, series, key=key).loss
 
         return _compiled(loss, parameters)
 

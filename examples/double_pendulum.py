@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 from scipy.io import loadmat
 
-from hybridsde.run.project import Project
+from hybridsde.project.project import Project
 
 folder = os.environ.get("HYBRIDSDE_DATA")
 if folder is None:

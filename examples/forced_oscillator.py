@@ -56,9 +56,9 @@ hybrid = hs.HybridSDE(
     hidden=(32, 32),
 )
 
-# %% Fit on short windows, score on whole held-out runs.
-training = hs.Training(epochs=EPOCHS, batch_size=8)
-run = hs.fit(hybrid, train.windows(20), training=training, seed=0)
+# %% Fit on short windows, score on longer ones of held-out runs.
+training = hs.Training(epochs=EPOCHS, batch_size=8, longest=20)
+run = hs.fit(hybrid, train, training=training, seed=0)
 print(run.score(test.windows(50), draws=40))
 
 # %% Forecast a held-out run with its own pushes, and look at it.

@@ -4,14 +4,29 @@ Statistical tests compare within five standard errors: each fails by chance with
 6e-7, the whole suite with less than 1e-4. Seeds are fixed, so a test that passes stays passed.
 """
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
-from hybridsde import HybridSDE, Trajectories, known_drift
+from hybridsde import (
+    EmpiricalBayes,
+    EmpiricalPACBayes,
+    EulerMaruyama,
+    HybridSDE,
+    Run,
+    Trajectories,
+    fit,
+    fit_certified,
+    known_drift,
+)
 from hybridsde._parameters import Fixed, Free
+from hybridsde.certify import UsedData
 from hybridsde.data import Batch
+from hybridsde.hybrid import SDEForecaster
 from hybridsde.model import (
     MLP,
     BayesianMLP,
@@ -28,6 +43,7 @@ from hybridsde.model.network import Linear
 from hybridsde.model.weights import WEIGHTS
 from hybridsde.physics import NoPhysics
 from hybridsde.simulate import Paths, rollout
+from hybridsde.store import RunMetadata
 
 STANDARD_ERRORS = 5.0
 
@@ -140,9 +156,34 @@ def tiny_model(**settings) -> HybridSDE:
         "diffusion": 0.2,
         "noise": 0.1,
         "hidden": (8,),
+        "start": "first",
         **settings,
     }
     return HybridSDE(**choices)
+
+
+PLAIN = {"estimator": "mean_log", "solver": EulerMaruyama()}
+"""The cheapest way to move and to judge paths, for tests of plumbing."""
+
+
+def bayes(**settings) -> EmpiricalBayes:
+    """Empirical Bayes by sampled Euler paths."""
+    return EmpiricalBayes(**{**PLAIN, **settings})
+
+
+def pac(**settings) -> EmpiricalPACBayes:
+    """Empirical PAC-Bayes by sampled Euler paths, as Algorithm 1 prints it."""
+    return EmpiricalPACBayes(**{**PLAIN, "path_kl": "sum", **settings})
+
+
+def plain_fit(model, data, **settings):
+    """A fit that compiles quickly: sampled Euler paths unless a loss is named."""
+    return fit(model, data, **{"objective": pac(), **settings})
+
+
+def plain_certified(model, data, **settings):
+    """A fit in two steps that compiles quickly."""
+    return fit_certified(model, data, **{"objective": pac(), **settings})
 
 
 def oscillations(series, rows=30, seed=0, noise=0.05):
@@ -158,3 +199,13 @@ def oscillations(series, rows=30, seed=0, noise=0.05):
         v = -0.2 * x - frequency * size * np.sin(angle)
         values.append(np.stack([x, v], 1) + noise * rng.normal(size=(rows, 2)))
     return Trajectories.from_arrays([t] * series, values, states=("x", "v"))
+
+
+def untrained_run(model=None, data=None, seed: int = 0, **metadata) -> Run:
+    """A run that nothing was trained for: for tests of what is done with one."""
+    model, data = tiny_model() if model is None else model, wiggles() if data is None else data
+    batch = model.batch(data)
+    forecaster = SDEForecaster(model.init(batch, key=jax.random.key(seed)), EulerMaruyama())
+    known = RunMetadata(UsedData.of(train=data), "none", (1.0,) * len(model.observations))
+    history = pd.DataFrame({"loss": [2.0, 1.0]}).rename_axis("epoch")
+    return Run(model, forecaster, history, False, seed, replace(known, **metadata))

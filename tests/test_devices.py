@@ -10,8 +10,8 @@ import jax.random as jr
 import numpy as np
 import pytest
 
-from helpers import tiny_model, tree_allclose, wiggles
-from hybridsde import EmpiricalPACBayes, EulerMaruyama, Training, _devices, train_many, trainable
+from helpers import pac, tiny_model, tree_allclose, wiggles
+from hybridsde import Training, _devices, train_many, trainable
 from hybridsde._devices import over_seeds, use_all_cores
 from hybridsde.data import Batch
 
@@ -56,7 +56,7 @@ def test_three_fits_on_two_devices_equal_those_on_one(getkey, monkeypatch):
         return train_many(
             models,
             data,
-            EmpiricalPACBayes(),
+            pac(),
             training=training,
             callbacks=[lambda progress: seen.append(progress.terms["loss"].shape)],
             keys=keys,
@@ -84,8 +84,8 @@ def test_gradients_on_two_devices_equal_those_on_one(weights, samples, getkey, m
     def gradient():
         def loss(parameters):
             whole = eqx.combine(parameters, frozen)
-            objective = EmpiricalPACBayes(samples=samples)
-            return objective(whole, EulerMaruyama(), batch, batch.count, key=key).loss
+            objective = pac(samples=samples)
+            return objective(whole, batch, batch.count, key=key).loss
 
         return jax.jit(jax.value_and_grad(loss))(parameters)
 

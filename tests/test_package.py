@@ -6,7 +6,7 @@ import sys
 from typer.testing import CliRunner
 
 import hybridsde
-from hybridsde.cli import app
+from hybridsde.__main__ import app
 
 
 def test_importing_changes_no_jax_setting():

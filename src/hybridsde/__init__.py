@@ -4,7 +4,7 @@
 
 This page is the public API. Folders of the package are named by what they hold. One name stands
 for two things: `hybridsde.fit` is the function; its folder is reached by
-`from hybridsde.fit.train import …`.
+`from hybridsde.fit.loop import …`.
 """
 
 from hybridsde import baselines as baselines
@@ -22,6 +22,7 @@ from hybridsde._parameters import trainable as trainable
 from hybridsde.certify import AbstractLoss as AbstractLoss
 from hybridsde.certify import BandMiss as BandMiss
 from hybridsde.certify import Certificate as Certificate
+from hybridsde.certify import CertificateRequest as CertificateRequest
 from hybridsde.certify import ConformalBand as ConformalBand
 from hybridsde.certify import IntervalMiss as IntervalMiss
 from hybridsde.certify import ScaledCRPS as ScaledCRPS
@@ -38,35 +39,42 @@ from hybridsde.data import to_frame as to_frame
 from hybridsde.data import to_xarray as to_xarray
 from hybridsde.fit import FitDiverged as FitDiverged
 from hybridsde.fit import Fitted as Fitted
+from hybridsde.fit import Langevin as Langevin
 from hybridsde.fit import Progress as Progress
 from hybridsde.fit import Training as Training
 from hybridsde.fit import train as train
 from hybridsde.fit import train_many as train_many
+from hybridsde.forecast import AbstractForecaster as AbstractForecaster
+from hybridsde.forecast import Ensemble as Ensemble
 from hybridsde.forecast import Forecast as Forecast
+from hybridsde.forecast import ModelSpec as ModelSpec
+from hybridsde.forecast import Prediction as Prediction
+from hybridsde.forecast import Requirements as Requirements
 from hybridsde.forecast import crps as crps
 from hybridsde.forecast import gaussian_nll as gaussian_nll
 from hybridsde.forecast import mixture_nll as mixture_nll
+from hybridsde.hybrid import HybridSDE as HybridSDE
 from hybridsde.model import SDE as SDE
 from hybridsde.model import AbstractDiffusion as AbstractDiffusion
 from hybridsde.model import AbstractStart as AbstractStart
 from hybridsde.model import BayesianSDE as BayesianSDE
 from hybridsde.model import DiagonalDiffusion as DiagonalDiffusion
 from hybridsde.model import FirstObservation as FirstObservation
-from hybridsde.model import HybridSDE as HybridSDE
 from hybridsde.model import Latent as Latent
 from hybridsde.model import UncertainStart as UncertainStart
 from hybridsde.model import gaussian_kl as gaussian_kl
 from hybridsde.objective import ELBO as ELBO
-from hybridsde.objective import SGLD as SGLD
 from hybridsde.objective import AbstractObjective as AbstractObjective
 from hybridsde.objective import EmpiricalBayes as EmpiricalBayes
 from hybridsde.objective import EmpiricalPACBayes as EmpiricalPACBayes
+from hybridsde.objective import LogPosterior as LogPosterior
 from hybridsde.objective import Terms as Terms
 from hybridsde.objective import complexity as complexity
 from hybridsde.physics import AbstractPhysics as AbstractPhysics
 from hybridsde.physics import NoPhysics as NoPhysics
 from hybridsde.physics import equations as equations
 from hybridsde.physics import known_drift as known_drift
+from hybridsde.registry import register as register
 from hybridsde.run import Run as Run
 from hybridsde.run import calibrate as calibrate
 from hybridsde.run import fit as fit
@@ -76,4 +84,4 @@ from hybridsde.simulate import AbstractSolver as AbstractSolver
 from hybridsde.simulate import EulerMaruyama as EulerMaruyama
 from hybridsde.simulate import Heun as Heun
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

@@ -16,9 +16,14 @@ from scipy.stats import lognorm, norm
 import hybridsde as hs
 from helpers import tree_allclose
 from hybridsde import baselines
+from hybridsde._devices import same_for_seeds
+from hybridsde._streams import Stream, stream
 from hybridsde.baselines.base import since_start
 from hybridsde.data import Batch
-from hybridsde.forecast import SCORES, future
+from hybridsde.forecast import SCORES, ClosedForm, GradientDescent, evaluate, evaluate_many
+from hybridsde.forecast.future import future
+from hybridsde.forecast.spec import structure_of
+from hybridsde.run.calibrate import FACTORS, scaled
 
 NAMES = ("x", "v")
 CONTEXT, SERIES, ROWS, DRAWS, STEP = 2, 4, 7, 4, 0.25
@@ -49,6 +54,9 @@ DISCRETE = ("DTSBN-S", "linear-Gaussian")
 TRAINED = tuple(SYSTEMS)[:6]
 WITHOUT_CHANCE = ("persistence", "climatology")
 """Their paths are the same for every seed; measurement noise is not."""
+WITHOUT_NOISE = ("DTSBN-S", "linear-Gaussian", *WITHOUT_CHANCE)
+"""Noise is estimated with everything else, and cannot be declared."""
+WITH_NOISE = tuple(name for name in SYSTEMS if name not in WITHOUT_NOISE)
 MAPPED = ("Neural ODE", "linear-Gaussian")
 """One that is trained and one that is estimated: the others share their code."""
 BY_DIFFRAX = ("Neural ODE", "npODE", "ODE²VAE", "ODE²VAE-KL")
@@ -86,10 +94,10 @@ def later_times(data: hs.Trajectories) -> np.ndarray:
 
 
 @eqx.filter_jit
-def asked(model, batch: Batch, trained: bool, key):
+def asked(forecaster, batch: Batch, trained: bool, key):
     """Forecasts of every row, and the loss where there is one."""
-    loss = model.loss(batch, SERIES, key=key).loss if trained else jnp.zeros(())
-    return model.predict(batch, DRAWS, key=key), loss
+    loss = forecaster.loss(batch, SERIES, key=key).loss if trained else jnp.zeros(())
+    return forecaster.predict(batch, DRAWS, key=key), loss
 
 
 @pytest.fixture(scope="module", params=list(SYSTEMS))
@@ -109,7 +117,7 @@ def forecast(name, run):
 
 
 def test_it_goes_by_the_name_of_its_paper(name, run):
-    assert run.declared.name == name
+    assert run.spec.name == name
 
 
 def test_recordings_as_untidy_as_it_takes_them_give_a_finite_loss(name, run):
@@ -146,8 +154,8 @@ def test_scores_are_in_the_units_of_the_data(name, run):
     """x is modelled by its logarithm, so its density is a mixture of lognormal ones."""
     data = allowed(name, 1)
     table = run.score(data, draws=DRAWS, seed=8)
-    path_key, _ = jr.split(jr.key(8))
-    found, _ = asked(run.model, run.declared.batch(data), name in TRAINED, path_key)
+    path_key, _ = jr.split(stream(8, Stream.FORECAST))
+    found, _ = asked(run.forecaster, run.spec.batch(data), name in TRAINED, path_key)
     means = np.asarray(found.means, float)[:, :, CONTEXT:]
     sd = np.broadcast_to(np.asarray(found.sd, float), found.means.shape)[:, :, CONTEXT:]
     y, seen = data.values[:, CONTEXT:], data.observed[:, CONTEXT:]
@@ -173,7 +181,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_gives_others(name, run
         again = hs.fit(declare(name), allowed(name), training=TRAINING, seed=seed)
         tables.append(again.score(data, draws=DRAWS))
         futures.append(again.forecast(data.start(CONTEXT), later_times(data), draws=DRAWS))
-        assert tree_allclose(again.model, run.model, rtol=0, atol=0) == (
+        assert tree_allclose(again.forecaster, run.forecaster, rtol=0, atol=0) == (
             seed == 0 or name not in TRAINED
         )
     assert tables[0].equals(run.score(data, draws=DRAWS))
@@ -185,22 +193,22 @@ def test_the_same_seed_gives_the_same_numbers_and_another_gives_others(name, run
 
 
 def test_forecasts_depend_on_the_given_rows_alone(name, run):
-    batch = run.declared.batch(allowed(name, 1))
+    batch = run.spec.batch(allowed(name, 1))
     later = (jnp.arange(ROWS) >= CONTEXT)[:, None]
     other = replace(batch, values=jnp.where(later, 7.0 - 3 * batch.values, batch.values))
     missing = replace(batch, observed=batch.observed & ~later)
     found, changed, unseen = (
-        asked(run.model, one, name in TRAINED, jr.key(3))[0] for one in (batch, other, missing)
+        asked(run.forecaster, one, name in TRAINED, jr.key(3))[0] for one in (batch, other, missing)
     )
     assert tree_allclose(found, changed, rtol=0, atol=0)
     assert tree_allclose(found, unseen, rtol=0, atol=0)
 
 
 def test_forecasts_depend_on_the_given_rows(name, run):
-    batch = run.declared.batch(allowed(name, 1))
+    batch = run.spec.batch(allowed(name, 1))
     other = replace(batch, values=batch.values + jnp.where(batch.observed, 0.5, 0.0))
     found, changed = (
-        np.asarray(asked(run.model, one, name in TRAINED, jr.key(3))[0].means)[:, :, CONTEXT:]
+        np.asarray(asked(run.forecaster, one, name in TRAINED, jr.key(3))[0].means)[:, :, CONTEXT:]
         for one in (batch, other)
     )
     assert np.array_equal(found, changed) == (name == "climatology")
@@ -220,9 +228,9 @@ def padded(batch: Batch, rows: int = 2) -> Batch:
 
 
 def test_padding_changes_neither_loss_nor_forecast(name, run):
-    batch = run.declared.batch(allowed(name, 1))
-    short, loss = asked(run.model, batch, name in TRAINED, jr.key(3))
-    long, same = asked(run.model, padded(batch), name in TRAINED, jr.key(3))
+    batch = run.spec.batch(allowed(name, 1))
+    short, loss = asked(run.forecaster, batch, name in TRAINED, jr.key(3))
+    long, same = asked(run.forecaster, padded(batch), name in TRAINED, jr.key(3))
     kept = np.asarray(batch.recorded)
     np.testing.assert_allclose(
         np.asarray(long.means)[:, :, :ROWS][:, kept], np.asarray(short.means)[:, kept], rtol=1e-5
@@ -242,19 +250,21 @@ def test_padding_changes_nothing_that_is_measured_on_the_recordings(name):
 def test_many_fits_at_once_equal_single_ones(name):
     declared, keys = declare(name), jr.split(jr.key(5), 2)
     batch, test = (declared.batch(allowed(name, seed)) for seed in (0, 1))
-    many = declared.fit_many(batch, training=TRAINING, keys=keys)
-    scores = baselines.score_forecasters(many.model, test, CONTEXT, DRAWS, keys)
+    inference = declared.inference(batch, training=TRAINING)
+    assert isinstance(inference, GradientDescent if name in TRAINED else ClosedForm)
+    many = inference.fit_many(batch, keys=keys)
+    scores = evaluate_many(many.model, same_for_seeds(test, 2), DRAWS, keys)
     assert all(scores[score].shape == (2, 3) for score in SCORES)
     assert scores["mse_all"].shape == (2, 1)
     for index, key in enumerate(keys):
-        single = declared.fit(batch, training=TRAINING, key=key)
+        single = inference.fit(batch, key=key)
         arrays, static = eqx.partition(many.model, eqx.is_array)
         one = eqx.combine(jax.tree.map(lambda leaf, i=index: leaf[i], arrays), static)
         found, alone = (asked(model, test, name in TRAINED, key) for model in (one, single.model))
         assert tree_allclose(found, alone, rtol=1e-3, atol=1e-4)
         for column, rows in single.history.items():
             np.testing.assert_allclose(many.history[column][:, index], rows, rtol=1e-3, atol=1e-4)
-        table = baselines.score_forecaster(single.model, test, CONTEXT, DRAWS, key=key)
+        table = evaluate(single.model, test, DRAWS, key=key)
         for score in SCORES:
             np.testing.assert_allclose(scores[score][index], table[score], rtol=1e-2, atol=1e-3)
 
@@ -283,6 +293,96 @@ def test_the_density_of_climatology_is_lognormal_where_a_column_is_positive(name
     later = test.values[:, CONTEXT:, 0][test.observed[:, CONTEXT:, 0]]
     wanted = -lognorm.logpdf(later, logs.std(), scale=np.exp(logs.mean())).mean()
     np.testing.assert_allclose(run.score(test, draws=DRAWS).loc["x", "nll"], wanted, rtol=1e-4)
+
+
+def test_a_saved_run_is_the_same_after_loading(name, run, forecast, tmp_path):
+    run.save(tmp_path / "run")
+    loaded = hs.Run.load(tmp_path / "run")
+    assert type(loaded.spec) is type(run.spec)
+    assert loaded.spec.name == name
+    assert (loaded.diverged, loaded.seed) == (run.diverged, run.seed)
+    assert loaded.metadata == run.metadata
+    assert list(loaded.history) == list(run.history)
+    np.testing.assert_allclose(loaded.history.to_numpy(), run.history.to_numpy(), rtol=1e-6)
+    assert tree_allclose(loaded.forecaster, run.forecaster, rtol=0, atol=0)
+    data = allowed(name, 1)
+    assert loaded.score(data, draws=DRAWS).equals(run.score(data, draws=DRAWS))
+    again = loaded.forecast(data.start(CONTEXT), later_times(data), draws=DRAWS)
+    np.testing.assert_array_equal(again.states, forecast.states)
+    np.testing.assert_array_equal(again.observations, forecast.observations)
+
+
+def test_fresh_recordings_certify_it(name, run):
+    fresh = allowed(name, 1)
+    found = run.certify(fresh, loss="interval", delta=0.3)
+    assert (found.kind, found.loss, found.n) == ("hold-out, betting", "interval", SERIES)
+    assert 0 <= found.terms["empirical risk"] <= found.bound <= 1
+    assert found.details["forecasts"] == run.forecaster.describe()
+    assert run.certify(fresh, loss="interval", delta=0.3) == found
+    other = run.certify(fresh, loss="interval", delta=0.2)
+    assert found.vacuous or other.bound > found.bound
+
+
+def test_fresh_recordings_give_a_conformal_band(name, run):
+    data = allowed(name, 1)
+    band = run.conformal(data, alpha=0.2, draws=DRAWS)
+    assert (band.n, band.rank, band.times) == (SERIES, SERIES, min(LENGTHS) - CONTEXT)
+    assert np.isfinite(band.radius)
+    assert band.radius > 0
+
+
+@pytest.mark.parametrize("name", MAPPED, indirect=True)
+def test_a_band_lies_around_forecasts(name, run):
+    data = allowed(name, 1)
+    band = run.conformal(data, alpha=0.2, draws=DRAWS)
+    times = later_times(data)
+    ends = band.around(run.forecast(data.start(CONTEXT), times, draws=DRAWS, paths_per_weight=1))
+    assert (ends["lower"] < ends["upper"]).all()
+    assert (ends["lower"].sel(obs="x") > 0).all()
+
+
+def test_calibration_takes_back_a_noise_that_is_far_too_large(name, run):
+    assert list(run.forecaster.spreads()) == ["noise"]
+    wide = replace(run, forecaster=scaled(run.forecaster, {"noise": jnp.asarray(100.0)}))
+    data = allowed(name, 2)
+    found = hs.calibrate(wide, data)
+    smallest = min(FACTORS["noise"])
+    assert found.metadata.calibration == {"noise": smallest}
+    np.testing.assert_allclose(
+        found.forecaster.observation.sd.value,
+        100 * smallest * run.forecaster.observation.sd.value,
+        rtol=1e-5,
+    )
+    with pytest.raises(hs.InputError, match=r"was seen before \(it set the spread"):
+        found.certify(data, loss="interval")
+
+
+@pytest.mark.parametrize("name", WITH_NOISE, indirect=True)
+def test_a_noise_that_was_declared_is_not_calibrated(name, run):
+    spec = declare(name, noise=(0.1, 0.2))
+    blank = structure_of(spec, spec.init)
+    assert not blank.spreads()
+    with pytest.raises(hs.InputError, match="Only a learned diffusion or noise"):
+        hs.calibrate(replace(run, spec=spec, forecaster=blank), allowed(name, 2))
+
+
+@pytest.mark.parametrize("name", ["npSDE"], indirect=True)
+def test_a_fit_that_was_stopped_goes_on_from_its_checkpoint(name, tmp_path):
+    training = replace(TRAINING, epochs=3)
+
+    def stop(progress):
+        if progress.epoch == 2:
+            raise KeyboardInterrupt
+
+    def fit(**settings):
+        return hs.fit(declare(name), allowed(name), training=training, **settings)
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(checkpoint=tmp_path / "fit", callbacks=[stop])
+    seen = []
+    resumed = fit(checkpoint=tmp_path / "fit", callbacks=[lambda p: seen.append(p.epoch)])
+    assert seen == [3]
+    assert tree_allclose(resumed.forecaster, fit().forecaster, rtol=0, atol=0)
 
 
 # What is refused, and how.
@@ -356,7 +456,7 @@ def test_other_columns_are_refused(name, run):
 
 def test_the_given_rows_must_be_there(name, run):
     data = recordings(1)
-    with pytest.raises(ValueError, match="given the first 2 rows"):
+    with pytest.raises(ValueError, match="the first 2 rows, but a series has fewer"):
         run.forecast(data.start(1), later_times(data), draws=DRAWS)
     with pytest.raises(ValueError, match="nothing to predict"):
         run.score(data.start(CONTEXT), draws=DRAWS)
@@ -364,12 +464,39 @@ def test_the_given_rows_must_be_there(name, run):
 
 @pytest.mark.parametrize(
     "given",
-    [{"objective": hs.ELBO()}, {"solver": hs.EulerMaruyama()}, {"checkpoint": "fit.ckpt"}],
+    [{"objective": hs.ELBO()}, {"langevin": hs.Langevin()}],
     ids=lambda given: next(iter(given)),
 )
 def test_what_belongs_to_other_models_is_refused(name, given):
     with pytest.raises(ValueError, match=f"{name} takes no `{next(iter(given))}`"):
         hs.fit(declare(name), recordings(), **given)
+
+
+def test_the_solver_and_the_beginning_of_other_models_are_refused(name, run):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'solver'"):
+        hs.fit(declare(name), recordings(), solver=1)  # pyright: ignore[reportCallIssue]
+    with pytest.raises(hs.InputError, match="`start_from` must be a run of a latent model"):
+        hs.fit(declare(name), recordings(), start_from=run)
+
+
+def test_recordings_of_the_fit_certify_nothing(name, run):
+    used = allowed(name)
+    for certificate in (
+        lambda: run.certify(used, loss="interval"),
+        lambda: run.certify(used, loss="interval", bound="holdout"),
+        lambda: run.conformal(used, alpha=0.2),
+    ):
+        with pytest.raises(hs.InputError, match=r"was seen before \(the model was fitted to it\)"):
+            certificate()
+    with pytest.raises(
+        hs.InputError, match=r"used all of these trajectories. Certify on others\.$"
+    ):
+        run.certifiable(used)
+
+
+def test_a_bound_about_the_distribution_of_weights_is_refused_without_one(name, run):
+    with pytest.raises(hs.InputError, match=f"which {name} does not have"):
+        run.certify(allowed(name, 1), bound="paper")
 
 
 @pytest.mark.parametrize(
@@ -378,8 +505,6 @@ def test_what_belongs_to_other_models_is_refused(name, given):
         ({"observed": (), "positive": ()}, "`observed` is empty"),
         ({"observed": ("x", "x")}, "names 'x' twice"),
         ({"positive": ("w",)}, "`positive` names 'w', which is not observed"),
-        ({"noise": -0.1}, "`noise`"),
-        ({"noise": (0.1, 0.1, 0.1)}, "`noise`"),
     ],
 )
 def test_wrong_declarations_are_refused(name, settings, message):
@@ -394,9 +519,16 @@ def test_a_spread_that_would_not_be_used_is_refused():
         declare("ODE²VAE-KL", latent=replace(LATENT, jitter=0.1))
 
 
-@pytest.mark.parametrize("name", WITHOUT_CHANCE, indirect=True)
+@pytest.mark.parametrize("noise", [-0.1, (0.1, 0.1, 0.1)])
+@pytest.mark.parametrize("name", WITH_NOISE, indirect=True)
+def test_a_wrong_noise_is_refused(name, noise):
+    with pytest.raises(ValueError, match="`noise`"):
+        declare(name, noise=noise)
+
+
+@pytest.mark.parametrize("name", WITHOUT_NOISE, indirect=True)
 def test_noise_is_refused_where_it_would_not_be_used(name):
-    with pytest.raises(ValueError, match="`noise` cannot be set"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'noise'"):
         declare(name, noise=0.1)
 
 

@@ -15,10 +15,11 @@ from scipy.stats import bernoulli, norm
 
 import hybridsde as hs
 from helpers import assert_mean_close
-from hybridsde.baselines import DTSBN, score_forecaster
+from hybridsde.baselines import DTSBN
 from hybridsde.baselines.dtsbn import Units
 from hybridsde.data import Batch
 from hybridsde.fit import Training
+from hybridsde.forecast import evaluate
 
 MAPS = ("top", "middle", "visible", "log_sd", "see_middle", "see_top")
 RECOGNITION = MAPS[4:]
@@ -353,7 +354,8 @@ def test_a_hidden_chain_is_learned(getkey):
     train, test = chain(24), chain(40, seed=1)
     training = Training(epochs=300, batch_size=24, learning_rate=0.1)
     declared = DTSBN(observed=["y"], middle=2, top=2, baseline=8)
-    fitted = declared.fit_many(Batch.of(train), training=training, keys=jr.split(jr.key(0), 4))
+    inference = declared.inference(Batch.of(train), training=training)
+    fitted = inference.fit_many(Batch.of(train), keys=jr.split(jr.key(0), 4))
     best = fitted.history["loss"][-1].argmin()
     model = jax.tree.map(lambda leaf: leaf[best], fitted.model)
     batch, values = Batch.of(test), test.values[..., 0]
@@ -365,6 +367,6 @@ def test_a_hidden_chain_is_learned(getkey):
     assert logs.mean() - 0.05 < bound < logs.mean() + 0.02  # above by chance at most
     assert bound > independent.mean() + 1.0
     exact = ((means - values)[:, 1:] ** 2).mean()
-    found = score_forecaster(model, batch.windows(2, 1), 1, 100, key=getkey())
+    found = evaluate(model, batch.windows(2, 1), 100, key=getkey())
     assert found["mse"][-1] < 1.05 * exact < 0.5 * values.var()
     assert found["nll"][-1] < -logs[:, 1:].mean() + 0.05

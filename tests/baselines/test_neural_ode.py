@@ -11,9 +11,10 @@ from scipy.stats import norm
 
 import hybridsde as hs
 from helpers import oscillations
-from hybridsde.baselines import Climatology, NeuralODE, score_forecaster
+from hybridsde.baselines import Climatology, NeuralODE
 from hybridsde.data import Batch
 from hybridsde.fit import Training
+from hybridsde.forecast import evaluate
 
 NAMES = ("x", "v")
 
@@ -105,11 +106,10 @@ def test_a_damped_oscillator_is_learned():
     training = Training(epochs=150, batch_size=16, learning_rate=2e-2)
     train, test = Batch.of(oscillations(16)), Batch.of(oscillations(8, seed=1))
     declared = NeuralODE(observed=NAMES, hidden=(16,), latent=hs.Latent(3, (16,), (16,)))
-    fitted = declared.fit(train, training=training, key=jr.key(0))
-    trivial = Climatology(observed=NAMES).fit(train, key=jr.key(0))
+    fitted = declared.inference(train, training=training).fit(train, key=jr.key(0))
+    trivial = Climatology(observed=NAMES, given=declared.context).init(train)
     found, yardstick = (
-        score_forecaster(model, test, declared.context, 20, key=jr.key(1))
-        for model in (fitted.model, trivial.model)
+        evaluate(model, test, 20, key=jr.key(1)) for model in (fitted.model, trivial)
     )
     assert found["mse"][-1] < 0.05 * yardstick["mse"][-1]
     assert found["nll"][-1] < yardstick["nll"][-1] - 1.0

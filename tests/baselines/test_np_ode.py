@@ -14,7 +14,7 @@ from scipy.stats import norm
 import hybridsde as hs
 from helpers import assert_mean_close, assert_variance_close, oscillations
 from hybridsde._parameters import Fixed, Positive
-from hybridsde.baselines import Climatology, NpODE, np_ode, score_forecaster
+from hybridsde.baselines import Climatology, NpODE, np_ode
 from hybridsde.baselines.np_ode import (
     GaussianProcessODE,
     Kernel,
@@ -24,6 +24,7 @@ from hybridsde.baselines.np_ode import (
 )
 from hybridsde.data import Batch
 from hybridsde.fit import Training
+from hybridsde.forecast import evaluate
 
 NAMES = ("x", "v")
 LENGTH, SIZE, RATE = np.array([0.7, 1.6]), 1.3, 2.0
@@ -89,7 +90,7 @@ def constant_field(value, *, diffusion=None, noise=0.1, start=(0.5, -1.0), rows=
             positive=(),
         ),
         rate=Fixed(jnp.asarray(RATE)),
-        given=1,
+        context=1,
         samples=1,
         tolerance=None,
     )
@@ -310,7 +311,7 @@ def test_the_likelihood_of_noisy_paths_is_a_mean_over_them(getkey):
 def test_a_forecast_starts_at_the_last_given_row():
     model, batch = constant_field((0.4, -0.2))
     batch = replace(batch, values=batch.values + jnp.arange(5.0)[:, None])
-    found = replace(model, given=3).predict(batch, 2, key=jr.key(0)).means
+    found = replace(model, context=3).predict(batch, 2, key=jr.key(0)).means
     assert found.shape == (2, 1, 5, 2)
     np.testing.assert_allclose(found[0, 0, :3], batch.values[0, :3], atol=1e-5)
     times = np.asarray(batch.times)[0]
@@ -318,7 +319,7 @@ def test_a_forecast_starts_at_the_last_given_row():
     np.testing.assert_allclose(found[1, 0, 3:], expected, atol=1e-4)
     other = replace(batch, values=batch.values.at[:, 3:].set(99.0))
     np.testing.assert_array_equal(
-        found, replace(model, given=3).predict(other, 2, key=jr.key(0)).means
+        found, replace(model, context=3).predict(other, 2, key=jr.key(0)).means
     )
 
 
@@ -359,11 +360,10 @@ def test_a_damped_oscillator_is_learned(diffusion):
     training = Training(epochs=60, batch_size=16, learning_rate=2e-2)
     train, test = Batch.of(oscillations(16)), Batch.of(oscillations(8, seed=1))
     declared = NpODE(observed=NAMES, inducing=16, diffusion=diffusion)
-    fitted = declared.fit(train, training=training, key=jr.key(0))
-    trivial = Climatology(observed=NAMES).fit(train, key=jr.key(0))
+    fitted = declared.inference(train, training=training).fit(train, key=jr.key(0))
+    trivial = Climatology(observed=NAMES, given=declared.context).init(train)
     found, yardstick = (
-        score_forecaster(model, test, declared.context, 20, key=jr.key(1))
-        for model in (fitted.model, trivial.model)
+        evaluate(model, test, 20, key=jr.key(1)) for model in (fitted.model, trivial)
     )
     assert found["mse"][-1] < 0.1 * yardstick["mse"][-1]
     assert found["nll"][-1] < yardstick["nll"][-1] - 0.5

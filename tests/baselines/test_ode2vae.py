@@ -16,10 +16,11 @@ from scipy.stats import multivariate_normal, norm
 import hybridsde as hs
 from helpers import oscillations
 from hybridsde._parameters import Fixed
-from hybridsde.baselines import ODE2VAE, Climatology, score_forecaster
+from hybridsde.baselines import ODE2VAE, Climatology
 from hybridsde.baselines.ode2vae import log_normal, value_and_trace
 from hybridsde.data import Batch
 from hybridsde.fit import Training
+from hybridsde.forecast import evaluate
 from hybridsde.model import MLP
 from hybridsde.model.network import Linear
 
@@ -251,11 +252,10 @@ def test_a_damped_oscillator_is_learned():
     train, test = Batch.of(oscillations(16, 20)), Batch.of(oscillations(8, 20, seed=1))
     latent = hs.Latent(CONTEXT, (16,), (16,), spread=0.1)
     declared = ODE2VAE(observed=NAMES, hidden=(16,), latent=latent)
-    fitted = declared.fit(train, training=training, key=jr.key(0))
-    trivial = Climatology(observed=NAMES).fit(train, key=jr.key(0))
+    fitted = declared.inference(train, training=training).fit(train, key=jr.key(0))
+    trivial = Climatology(observed=NAMES, given=declared.context).init(train)
     found, yardstick = (
-        score_forecaster(model, test, declared.context, 20, key=jr.key(1))
-        for model in (fitted.model, trivial.model)
+        evaluate(model, test, 20, key=jr.key(1)) for model in (fitted.model, trivial)
     )
     assert found["mse"][-1] < 0.1 * yardstick["mse"][-1]
     assert found["nll"][-1] < yardstick["nll"][-1] - 0.5

@@ -49,7 +49,7 @@ def rates(data: hs.Trajectories) -> np.ndarray:
 def test_the_walk_has_the_spread_of_neighbouring_rows():
     data = untidy()
     run = hs.fit(Persistence(observed=NAMES), data)
-    np.testing.assert_allclose(run.model.observation.sd.value, rates(data), rtol=1e-5)
+    np.testing.assert_allclose(run.forecaster.observation.sd.value, rates(data), rtol=1e-5)
     assert run.history.empty
 
 
@@ -90,7 +90,7 @@ def of_given(data: hs.Trajectories):
     """Mean and standard deviation that persistence forecasts for the row after three."""
     train = untidy()
     run = hs.fit(Persistence(observed=NAMES, given=3), train)
-    found = run.model.predict(Batch.of(data), 2, key=jr.key(0))
+    found = run.forecaster.predict(Batch.of(data), 2, key=jr.key(0))
     return np.asarray(found.means)[:, 0, 3], np.asarray(found.sd)[0, 0, 3] / rates(train)
 
 
@@ -139,8 +139,8 @@ def moments(data: hs.Trajectories) -> tuple[np.ndarray, np.ndarray]:
 
 def test_climatology_has_the_moments_of_the_training_rows(climate):
     mean, sd = moments(untidy())
-    np.testing.assert_allclose(climate.model.mean.value, mean, rtol=1e-5)
-    np.testing.assert_allclose(climate.model.observation.sd.value, sd, rtol=1e-4)
+    np.testing.assert_allclose(climate.forecaster.mean.value, mean, rtol=1e-5)
+    np.testing.assert_allclose(climate.forecaster.observation.sd.value, sd, rtol=1e-4)
 
 
 def test_climatology_scores_are_those_of_one_normal_distribution(climate):

@@ -38,7 +38,7 @@ def test_losses_stay_in_the_unit_interval(loss):
     for wrong in (jnp.nan, jnp.inf):
         lost = loss(means.at[:, 2].set(wrong), draws.at[:, 2].set(wrong), values, seen)
         assert lost == 1 if loss.name != "interval" else lost >= 1 / 6  # that time is missed
-    assert loss.words()
+    assert loss.describe()
     assert isinstance(loss.constants(), dict)
 
 

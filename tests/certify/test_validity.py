@@ -18,8 +18,9 @@ from hybridsde.certify import bounds
 from hybridsde.certify.bounds import Offset
 from hybridsde.certify.inequalities import choose_offset, conformal_rank, unexpected_bernstein
 from hybridsde.certify.losses import IntervalMiss, TruncatedError
-from hybridsde.certify.sampling import Forecaster, sample_losses
+from hybridsde.certify.sampling import Hypothesis, sample_losses
 from hybridsde.data import Batch
+from hybridsde.hybrid import SDEForecaster
 from hybridsde.model import gaussian_kl
 from hybridsde.simulate import EulerMaruyama
 
@@ -27,6 +28,9 @@ DELTA, N, REPETITIONS, STEPS, DT = 0.05, 16, 200, 8, 0.25
 LOSSES = (TruncatedError(1.0), IntervalMiss())
 PRIOR, SD = -0.5, 0.2
 """A prior over the rate of relaxation that is off: the truth is −1."""
+
+
+pytestmark = pytest.mark.slow
 
 
 def record(count, *, key):
@@ -48,7 +52,8 @@ def losses(rate, batch, draws, *, key):
     model = linear_model(0.0, weight_sd=SD, diffusion=0.5, noise=0.1)
     weight = jnp.reshape(rate, (1, 1))
     model = eqx.tree_at(lambda m: m.network.posterior.mean.layers[0].weight, model, weight)
-    return sample_losses(model, EulerMaruyama(), batch, LOSSES, Forecaster(), draws, key=key)
+    forecaster = SDEForecaster(model, EulerMaruyama())
+    return sample_losses(forecaster, batch, LOSSES, Hypothesis(), draws, key=key)
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +138,7 @@ def slow_losses(relaxation, count, runs, rng):
     return np.minimum(1, np.array(after) ** 2 / 4).T, expected.T, stationary
 
 
-def test_snippets_of_a_slow_process_break_the_bound_for_independent_trajectories():
+def test_windows_of_a_slow_process_break_the_bound_for_independent_trajectories():
     """That is why they are refused under dependence="iid"."""
     rng = np.random.default_rng(0)
     x, expected, stationary = slow_losses(100, 100, 1000, rng)
@@ -151,7 +156,9 @@ def test_the_best_of_many_models_needs_the_union():
     x = (np.arange(50) < misses[..., None]).astype(float)
     best = x[np.arange(500), misses.argmin(1)]
     assert (bounds.clopper_pearson_bound(best, DELTA).value < 0.2).mean() > 0.5
-    assert p_value(bounds.clopper_pearson_bound(best, DELTA, union=100).value < 0.2) > 0.01
+    assert (
+        p_value(bounds.clopper_pearson_bound(best, DELTA, models_compared=100).value < 0.2) > 0.01
+    )
 
 
 def test_conformal_bands_hold_what_they_say():

@@ -4,13 +4,14 @@ import json
 import sys
 from typing import get_type_hints
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
-from hybridsde.cli import app
+from hybridsde.__main__ import app
 
 SHORT = "[train]\nepochs = 3\n[model]\nhidden = [8]\n[forecast]\ndraws = 20\nhorizon = 6\n"
 
@@ -125,7 +126,7 @@ def test_certify_uses_what_the_fit_has_not_seen(fitted, project):
     found = json.loads(result.stdout)
     assert found["kind"] == "hold-out, betting"
     assert found["n"] == 2
-    wanted = {"bound", "kind", "loss", "delta", "n", "vacuous", "target", "assumptions", "terms"}
+    wanted = {"bound", "kind", "loss", "delta", "n", "vacuous", "statement", "assumptions", "terms"}
     assert wanted <= set(found)
     assert "Vacuous" in call("certify", fitted, "--bound", "paper").output
     assert call("certify", fitted, "--loss", "band").exit_code == 0
@@ -140,6 +141,7 @@ def test_certify_uses_what_the_fit_has_not_seen(fitted, project):
     assert "must be one of auto" in refused("certify", fitted, "--bound", "magic")
 
 
+@pytest.mark.slow
 def test_a_fit_with_a_part_set_apart_can_be_certified_on_it(project):
     settings = project / "apart.toml"
     text = (project / "settings.toml").read_text()
@@ -155,8 +157,8 @@ def test_a_fit_with_a_part_set_apart_can_be_certified_on_it(project):
 
 
 def test_variants_of_a_comparison(project):
-    from hybridsde.run.compare import variants
-    from hybridsde.run.project import Project
+    from hybridsde.project.compare import variants
+    from hybridsde.project.project import Project
 
     found = variants(Project.open(project / "settings.toml"))
     assert [one.name for one in found] == [
@@ -166,20 +168,26 @@ def test_variants_of_a_comparison(project):
         "hybrid, bayes",
         "hybrid, pac-bayes",
     ]
-    known = [one.project.model.physics.known(("x", "y"), ()) for one in found]
+    known = [one.spec.physics.known(("x", "y"), ()) for one in found]
     assert known == [(), (), ("x",), ("x",), ("x",)]
-    assert [one.project.model.hidden for one in found] == [(8,), (8,), None, (8,), (8,)]
+    assert [one.spec.hidden for one in found] == [(8,), (8,), None, (8,), (8,)]
 
 
 def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
     project, tmp_path, monkeypatch
 ):
-    from hybridsde.run import compare
+    from hybridsde.project import compare
 
-    def stop(*args):
-        raise KeyboardInterrupt
+    every, repeat = compare.variants, compare.repeat
 
-    every, score_other = compare.variants, compare.score_other
+    def stop_at(method):
+        def stop(project, candidate, *rest):
+            if candidate.method == method:
+                raise KeyboardInterrupt
+            return repeat(project, candidate, *rest)
+
+        monkeypatch.setattr(compare, "repeat", stop)
+
     monkeypatch.setattr(compare, "variants", lambda project: every(project)[2:3])
     out = tmp_path / "comparison"
     asked = ("compare", project / "settings.toml", "--out", out, "--seeds", 2)
@@ -187,15 +195,14 @@ def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
     assert "equal steps of time" in refused(*asked, "--methods", "dtsbn-s")
     assert "not an empty folder" in refused(*asked[:3], project, "--resume")
 
-    monkeypatch.setattr(compare, "score_other", stop)
+    stop_at("climatology")
     stopped = call(*asked, "--methods", "climatology")
     assert stopped.exit_code == 130
     assert "--methods climatology --resume" in " ".join(stopped.output.split())
     kept = (out / "scores.csv").read_text()
     assert set(pd.read_csv(out / "scores.csv")["method"]) == {"physics alone"}
 
-    monkeypatch.setattr(compare, "score_other", score_other)
-    monkeypatch.setattr(compare, "fit_seeds", stop)
+    stop_at("physics alone")
     for methods in ("climatology", "persistence"):
         resumed = call(*asked, "--methods", methods, "--resume")
         assert resumed.exit_code == 0, resumed.output
@@ -230,41 +237,75 @@ def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
 
 def test_systems_that_cannot_be_run_are_left_out_with_the_reason(project, monkeypatch):
     from hybridsde import InputNotice
-    from hybridsde.run.compare import others
-    from hybridsde.run.project import Project
+    from hybridsde.project.compare import others
+    from hybridsde.project.project import Project
 
     monkeypatch.setitem(sys.modules, "diffrax", None)
     opened = Project.open(project / "settings.toml")
     with pytest.warns(InputNotice, match="Left out: ") as said:
         found = others(opened, "all")
-    assert set(found) == {"npsde", "persistence", "climatology"}
+    assert [one.method for one in found] == ["npsde", "persistence", "climatology"]
     assert sum("needs diffrax" in str(one.message) for one in said) == 4
     assert sum("equal steps of time" in str(one.message) for one in said) == 2
 
 
 def test_help_names_every_system_to_compare_with():
-    from hybridsde.baselines import NAMED
     from hybridsde.cli.compare import compare
-    from hybridsde.cli.reproduce import reproduce_mocap
-    from hybridsde.experiments.walking_others import OTHERS
+    from hybridsde.paper.commands import reproduce_mocap
+    from hybridsde.paper.mocap_others import OTHERS
+    from hybridsde.registry import SYSTEMS
 
-    for command, known in ((compare, NAMED), (reproduce_mocap, OTHERS)):
+    for command, known in ((compare, SYSTEMS), (reproduce_mocap, OTHERS)):
         said = get_type_hints(command, include_extras=True)["methods"].__metadata__[0].help
         assert set(said.rsplit(": ", 1)[1].rstrip(".").split(", ")) == set(known)
 
 
+@pytest.mark.slow
 def test_a_fit_from_one_seed_is_that_of_the_comparison(project, fitted):
     from hybridsde import Run
-    from hybridsde.run.compare import fit_seeds
-    from hybridsde.run.project import Project
+    from hybridsde.project.compare import repeat, variants
+    from hybridsde.project.project import Project
 
-    ours = fit_seeds(Project.open(project / "settings.toml"), 2)
-    theirs = Run.load(fitted).model
-    one = ours.model.network.posterior.mean.layers[0].weight[0]
+    opened = Project.open(project / "settings.toml")
+    found = repeat(opened, variants(opened)[-1], 2)
+    run = Run.load(fitted)
+    ours, theirs = found.forecasters.model, run.forecaster.model
+    one = ours.network.posterior.mean.layers[0].weight[0]
     np.testing.assert_allclose(one, theirs.network.posterior.mean.layers[0].weight, atol=1e-4)
-    np.testing.assert_allclose(
-        ours.model.diffusion.sd.value[0], theirs.diffusion.sd.value, rtol=1e-3
+    np.testing.assert_allclose(ours.diffusion.sd.value[0], theirs.diffusion.sd.value, rtol=1e-3)
+    kept = run.metadata.test_scores
+    assert kept is not None
+    assert float(found.scores["crps"][0, -1]) == pytest.approx(kept.overall["crps"], rel=1e-3)
+
+
+def test_python_fits_the_model_that_the_command_line_fits(project, fitted):
+    """One set of defaults: the same data and equations give the same numbers."""
+    import hybridsde as hs
+    from hybridsde.project.project import Project
+
+    parts = Project.open(project / "settings.toml").split
+    run = hs.fit(
+        hs.HybridSDE(
+            states=("x", "y"),
+            physics=hs.equations("dx = growth*x - eaten*x*y", growth=2.0, eaten=1.0),
+            hidden=(8,),
+        ),
+        parts.train,
+        training=hs.Training(epochs=3),
+        validation=parts.validation,
+        horizon=6,
     )
+    theirs = hs.Run.load(fitted)
+    assert theirs.forecaster.solver == run.forecaster.solver
+    for one, two in zip(
+        jax.tree.leaves(run.forecaster), jax.tree.leaves(theirs.forecaster), strict=True
+    ):
+        np.testing.assert_array_equal(one, two)
+    kept, test = theirs.metadata.test_scores, parts.test
+    assert kept is not None
+    assert test is not None
+    crps = run.score(test.windows(7, 6, least=2), draws=20).loc["overall", "crps"]
+    assert crps == pytest.approx(kept.overall["crps"])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def test_regular_batches_equal_those_of_a_recording():
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
-def test_snippets_are_windows_of_what_was_recorded():
+def test_random_windows_are_windows_of_what_was_recorded():
     t = np.arange(12.0)
     rows = [12, 5, 3]
     data = Trajectories.from_arrays(
@@ -27,7 +27,7 @@ def test_snippets_are_windows_of_what_was_recorded():
     )
     found = set()
     for seed in range(40):
-        cut = Batch.of(data).snippets(4, key=jr.key(seed))
+        cut = Batch.of(data).random_windows(4, key=jr.key(seed))
         assert cut.values.shape == (3, 4, 1)
         first = np.asarray(cut.times[:, 0])
         found.add(tuple(first))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hybridsde.run.settings_file import read_settings
+from hybridsde.project.settings_file import read_settings
 
 ROOT = Path(__file__).parents[2]
 EQUATIONS = (ROOT / "docs/equations.md").read_text()
@@ -55,10 +55,16 @@ def test_relative_links_lead_somewhere(page):
     assert not missing, f"{page.name} links to {missing}"
 
 
-WITH_CODE = ["README.md", "CONTRIBUTING.md", "docs/certificates.md", "docs/baselines.md"]
+WITH_CODE = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/baselines.md",
+    pytest.param("docs/certificates.md", marks=pytest.mark.slow),
+]
 SHORTER = {
+    "Training(epochs=100))": "Training(epochs=2, batch_size=20), posterior=hs.Training(epochs=2))",
     "epochs=100)": "epochs=2)",
-    "epochs=100, batch_size=4)": "epochs=2, batch_size=20), posterior=hs.Training(epochs=2)",
+    "inducing=20), train)": "inducing=20), train, training=hs.Training(epochs=2))",
     "recordings(80)": "recordings(50)",
     'loss="interval")': 'loss="interval", draws=400)',
 }
@@ -77,6 +83,7 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
         exec(compile(block, page, "exec"), namespace)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::hybridsde.InputNotice")
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
 def test_examples_run(script, tmp_path, monkeypatch):

@@ -1,12 +1,15 @@
 """A fit that was stopped goes on, and ends with the same numbers."""
 
+from dataclasses import replace
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import hybridsde as hs
-from helpers import tiny_model, tree_allclose, wiggles
-from hybridsde.fit.checkpoint import Checkpoint, read_arrays
+from helpers import pac, plain_fit, tiny_model, tree_allclose, wiggles
+from hybridsde.fit.checkpoint import Checkpoint, fingerprint, read_arrays
 
 TRAINING = hs.Training(epochs=8, batch_size=3, learning_rate=1e-2)
 
@@ -25,7 +28,7 @@ def kill_after(epochs):
 
 def fit(path=None, callbacks=(), **changes):
     given = {"training": TRAINING, "validation": wiggles(seed=9), "seed": 1, **changes}
-    return hs.fit(tiny_model(), wiggles(), checkpoint=path, callbacks=callbacks, **given)
+    return plain_fit(tiny_model(), wiggles(), checkpoint=path, callbacks=callbacks, **given)
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +54,7 @@ def test_resumed_equals_uninterrupted(epochs, uninterrupted, tmp_path, monkeypat
     seen = []
     resumed = fit(path, [lambda progress: seen.append(progress.epoch)])
     assert seen == list(range(epochs + 1, TRAINING.epochs + 1))
-    assert tree_allclose(resumed.model, uninterrupted.model, rtol=0, atol=0)
+    assert tree_allclose(resumed.forecaster.model, uninterrupted.forecaster.model, rtol=0, atol=0)
     np.testing.assert_array_equal(resumed.history, uninterrupted.history)
 
 
@@ -65,14 +68,31 @@ def test_ctrl_c_keeps_the_last_epoch(tmp_path, uninterrupted):
         fit(path, [interrupt])
     arrays, _ = read_arrays(path)
     assert len(arrays["history/loss"]) == 3
-    assert tree_allclose(fit(path).model, uninterrupted.model, rtol=0, atol=0)
+    assert tree_allclose(fit(path).forecaster.model, uninterrupted.forecaster.model, rtol=0, atol=0)
 
 
 def test_a_checkpoint_of_other_settings_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "checkpoint"
     begun(path, 1, monkeypatch)
-    with pytest.raises(hs.InputError, match="other settings or data"):
-        fit(path, seed=2)
+    others = (
+        {"seed": 2},
+        {"objective": pac(strength=0.5)},
+        {"objective": pac(strength=jnp.array(0.5))},
+        {"objective": pac(delta=0.1)},
+        {"training": replace(TRAINING, epochs=9)},
+    )
+    for change in others:
+        with pytest.raises(hs.InputError, match="other settings or data"):
+            fit(path, **change)
+
+
+def test_a_fingerprint_sees_arrays_and_settings():
+    """Arrays print as their shapes; their numbers must count all the same."""
+    one, two = (fingerprint(pac(strength=jnp.array(s))) for s in (0.5, 0.7))
+    assert one != two
+    assert fingerprint(pac(strength=jnp.array(0.5))) == one
+    assert fingerprint(pac(delta=0.1)) != fingerprint(pac(delta=0.2))
+    assert fingerprint({"a": 1}) != fingerprint({"a": 2}) != fingerprint({"b": 2})
 
 
 @pytest.mark.parametrize("damage", [lambda c: c[: len(c) // 2], lambda c: b"x" + c[1:]])

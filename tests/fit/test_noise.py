@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from hybridsde import EmpiricalBayes, HybridSDE, Training, Trajectories, equations, fit
+from hybridsde import (
+    EmpiricalBayes,
+    EulerMaruyama,
+    HybridSDE,
+    Training,
+    Trajectories,
+    equations,
+    fit,
+)
 
 
 def test_diffusion_and_noise_are_recovered_together():
@@ -33,8 +41,8 @@ def test_diffusion_and_noise_are_recovered_together():
     run = fit(
         model,
         data,
-        objective=EmpiricalBayes(estimator="filtered"),
+        objective=EmpiricalBayes(estimator="filtered", solver=EulerMaruyama()),
         training=Training(epochs=40, batch_size=10, learning_rate=0.05),
     )
-    np.testing.assert_allclose(run.model.diffusion.sd.value, [g], rtol=0.2)
-    np.testing.assert_allclose(run.model.observation.sd.value, [r], rtol=0.2)
+    np.testing.assert_allclose(run.forecaster.model.diffusion.sd.value, [g], rtol=0.2)
+    np.testing.assert_allclose(run.forecaster.model.observation.sd.value, [r], rtol=0.2)

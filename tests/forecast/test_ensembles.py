@@ -12,7 +12,8 @@ from scipy import optimize, stats
 import hybridsde as hs
 from helpers import assert_mean_close, linear_model
 from hybridsde.data import Batch
-from hybridsde.forecast import score_ensembles, score_many
+from hybridsde.forecast import Ensemble, evaluate_many
+from hybridsde.hybrid import SDEForecaster
 
 DT, ROWS, CONTEXT = 0.25, 6, 2
 RATES = np.array([[-0.5, 0.8, 0.2], [0.1, -1.5, 0.6]])
@@ -70,11 +71,16 @@ def columns(cells, data, first=CONTEXT):
     return np.array([*each, cells[seen].mean()])
 
 
+def together(models, test, draws, keys):
+    """Scores of ensembles whose arrays begin with seed and member."""
+    return evaluate_many(Ensemble(SDEForecaster(models, SOLVER)), test, draws, keys)
+
+
 def scored(order):
     """Scores of ensembles without diffusion, one for each of two seeds."""
     models = stack([stack([member(seed, k, 1e-6) for k in order]) for seed in range(2)])
     test = stack([Batch.of(recordings(seed)) for seed in range(2)])
-    return score_ensembles(models, SOLVER, test, 3, jr.split(jr.key(0), 2))
+    return together(models, test, 3 * len(order), jr.split(jr.key(0), 2))
 
 
 def test_members_without_diffusion_are_averaged_and_given_rows_counted_apart():
@@ -105,7 +111,7 @@ def test_one_member_scores_as_it_does_alone():
     """Without diffusion draws are equal, so only scores of their noise differ."""
     test = stack([Batch.of(recordings(seed)) for seed in range(2)])
     models = stack([member(seed, 1, 1e-6) for seed in range(2)])
-    alone = score_many(models, SOLVER, test, 3, jr.split(jr.key(1), 2))
+    alone = evaluate_many(SDEForecaster(models, SOLVER), test, 3, jr.split(jr.key(1), 2))
     ensemble = scored((1,))
     for name in ("mse", "mse_sample", "nll", "nll_gaussian"):
         np.testing.assert_allclose(ensemble[name], alone[name], rtol=1e-4, err_msg=name)
@@ -136,7 +142,7 @@ def test_scores_are_those_of_a_mixture_in_equal_shares():
     order, diffusion, repeats, data = (0, 2), 0.7, 30, recordings(0)
     models = stack([stack([member(0, k, diffusion) for k in order])] * repeats)
     test = stack([Batch.of(data)] * repeats)
-    table = score_ensembles(models, SOLVER, test, 1000, jr.split(jr.key(2), repeats))
+    table = together(models, test, 2000, jr.split(jr.key(2), repeats))
     found = [moments(0, k, data.values[:, 0], diffusion) for k in order]
     means, variances = (np.stack(part)[:, :, CONTEXT:] for part in zip(*found, strict=True))
     noise = NOISES[0, list(order), None, None, None] ** 2

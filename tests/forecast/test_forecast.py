@@ -4,14 +4,15 @@ import pytest
 
 from helpers import linear_model, regular_batch
 from hybridsde import EulerMaruyama, Forecast
-from hybridsde.forecast import label, paths, predict
+from hybridsde.forecast import future
+from hybridsde.forecast.forecast import label
+from hybridsde.hybrid import SDEForecaster
 
 
 def nested(model, key, draws, per_weight, steps=50) -> Forecast:
     batch = regular_batch(steps, 1.0, start=(0.0,))
-    states = predict(
-        model, EulerMaruyama(), batch, draws=draws, paths_per_weight=per_weight, key=key
-    )
+    forecaster = SDEForecaster(model, EulerMaruyama())
+    states = np.asarray(future._sample(forecaster, batch, draws, per_weight, key).states)
     array = label(states, np.asarray(batch.times, float), np.zeros(1), ("0",), ("x",), "state")
     return Forecast(array, array.rename(state="obs"), per_weight)
 
@@ -36,7 +37,7 @@ def test_variance_is_split_by_the_law_of_total_variance(weights, epistemic, getk
 
 
 def test_chunks_of_draws_are_independent_and_complete(getkey, monkeypatch):
-    monkeypatch.setattr(paths, "STEPS_AT_ONCE", 100)
+    monkeypatch.setattr(future, "ROWS_AT_ONCE", 100)
     states = nested(linear_model(0.0, diffusion=1.0), getkey(), 40, 2, steps=10).states
     ends = states.isel(time=-1).values.ravel()
     assert len(ends) == 40

@@ -6,8 +6,8 @@ import numpy as np
 from scipy import stats
 
 from helpers import assert_mean_close
-from hybridsde.forecast import SCORES, crps, gaussian_nll, mixture_nll, score
-from hybridsde.forecast.scores import interval
+from hybridsde.forecast import SCORES, crps, gaussian_nll, mixture_nll
+from hybridsde.forecast.scores import interval, score
 
 
 def gaussian_crps(y: float) -> float:

@@ -8,8 +8,9 @@ import pytest
 
 import hybridsde as hs
 from hybridsde.data import Batch
+from hybridsde.estimate import filtered
 from hybridsde.objective.base import log_likelihoods
-from hybridsde.simulate import EulerMaruyama, filtered, simulate
+from hybridsde.simulate import EulerMaruyama, simulate
 
 NAMES = ("a", "b", "c")
 
@@ -31,8 +32,8 @@ def test_shapes_and_scales(getkey):
     assert model.start.encoder.layers[0].weight.shape == (9, 7)
     assert model.observation.decoder.layers[-1].weight.shape == (5, 3)
     np.testing.assert_allclose(model.observation.channels.value.sd[2], 1.0)  # never changes
-    np.testing.assert_array_equal(model.scale.value.state_sd, 1.0)
-    assert (model.context, model.explained) == (3, 0)
+    np.testing.assert_array_equal(model.scale.value.states.sd, 1.0)
+    assert (model.context, model.first_scored_row) == (3, 0)
 
 
 def test_the_start_depends_on_the_context_and_nothing_else(getkey):

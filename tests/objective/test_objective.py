@@ -8,12 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import linear_model, tiny_model, wiggles
+from helpers import PLAIN, bayes, linear_model, pac, tiny_model, wiggles
 from hybridsde import (
     ELBO,
-    EmpiricalBayes,
-    EmpiricalPACBayes,
     EulerMaruyama,
+    LogPosterior,
     NoPhysics,
     Positive,
     Trajectories,
@@ -27,12 +26,13 @@ from hybridsde.objective import evidence, log_likelihoods
 from hybridsde.simulate import simulate
 
 OBJECTIVES = [
-    EmpiricalBayes(estimator="mean_log"),
-    EmpiricalBayes(estimator="log_mean"),
-    EmpiricalPACBayes(path_kl="sum"),
-    EmpiricalPACBayes(path_kl="mean"),
-    EmpiricalPACBayes(estimator="filtered", strength=0.5),
-    ELBO(),
+    bayes(),
+    bayes(estimator="log_mean"),
+    pac(path_kl="sum"),
+    pac(path_kl="mean"),
+    pac(estimator="filtered", strength=0.5),
+    ELBO(**PLAIN),
+    LogPosterior(**PLAIN),
 ]
 HYBRID = known_drift(lambda y, k: {"x": k * y}, k=2.0)
 
@@ -100,7 +100,7 @@ def test_complexity_constants():
     np.testing.assert_allclose(complexity(zero, 20, 0.05), 0.36010, atol=5e-6)
     np.testing.assert_allclose(complexity(zero, 20, 0.025), 0.38340, atol=5e-6)
     np.testing.assert_allclose(complexity(zero, 20, 0.05, sampled=True), 0.38340, atol=5e-6)
-    widened = complexity(zero, 20, 0.05, gates=11)
+    widened = complexity(zero, 20, 0.05, gate_values=11)
     np.testing.assert_allclose(widened**2 - 0.36010**2, math.log(11) / 40, atol=1e-5)
 
 
@@ -111,8 +111,8 @@ def test_pac_bayes_is_algorithm_1(path_kl, getkey):
     model = linear_model(0.0, [c], diffusion=g, noise=0.7)
     t = np.linspace(0, 2, 9)
     data = Trajectories.from_arrays([t] * 4, [np.zeros((9, 1))] * 4, states=["x"])
-    objective = EmpiricalPACBayes(samples=3, delta=delta, path_kl=path_kl)
-    terms = objective(model, EulerMaruyama(), Batch.of(data), total, key=getkey())
+    objective = pac(samples=3, delta=delta, path_kl=path_kl)
+    terms = objective(model, Batch.of(data), total, key=getkey())
     np.testing.assert_allclose(terms.path_kl, c**2 * 2 / (2 * g**2), rtol=1e-5)
     path = float(terms.path_kl) * (total if path_kl == "sum" else 1)
     np.testing.assert_allclose(terms.weight_kl, model.network.kl_to_prior(), rtol=1e-6)
@@ -129,8 +129,8 @@ def test_every_objective_on_every_model(objective, physics, getkey):
     """The four variants of the paper, by combination: finite terms and gradients."""
     batch = Batch.of(wiggles())
     model = tiny_model(physics=physics).init(batch, key=getkey())
-    solver, key = EulerMaruyama(), getkey()
-    terms, gradient = _gradient(lambda m: objective(m, solver, batch, 6, key=key).loss, model)
+    key = getkey()
+    terms, gradient = _gradient(lambda m: objective(m, batch, 6, key=key).loss, model)
     assert all(jnp.isfinite(leaf).all() for leaf in jax.tree.leaves(gradient))
     assert jnp.isfinite(terms)
 
@@ -193,7 +193,7 @@ def test_each_term_moves_exactly_the_parameters_it_should(term, moved, getkey):
 
     def one_term(model: BayesianSDE):
         return getattr(
-            EmpiricalPACBayes()(model, EulerMaruyama(), batch, 6, key=key),
+            pac()(model, batch, 6, key=key),
             term,
         )
 
@@ -212,12 +212,12 @@ def test_fixed_parts_have_no_gradient_at_all(getkey):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: EmpiricalBayes(samples=0), "`samples`"),
-        (lambda: EmpiricalBayes(estimator="median"), "`estimator`"),
-        (lambda: EmpiricalPACBayes(delta=0.0), "`delta`"),
-        (lambda: EmpiricalPACBayes(path_kl="max"), "`path_kl`"),
-        (lambda: EmpiricalPACBayes(strength=-1.0), "`strength`"),
-        (lambda: EmpiricalPACBayes(samples=-1), "`samples` must be a whole number of at least 1"),
+        (lambda: bayes(samples=0), "`samples`"),
+        (lambda: bayes(estimator="median"), "`estimator`"),
+        (lambda: pac(delta=0.0), "`delta`"),
+        (lambda: pac(path_kl="max"), "`path_kl`"),
+        (lambda: pac(strength=-1.0), "`strength`"),
+        (lambda: pac(samples=-1), "`samples` must be a whole number of at least 1"),
     ],
 )
 def test_bad_settings(make, message):
@@ -229,10 +229,7 @@ def test_without_strength_the_pac_term_is_gone(getkey):
     batch = Batch.of(wiggles())
     model = tiny_model().init(batch, key=getkey())
     key = getkey()
-    off, plain = (
-        objective(model, EulerMaruyama(), batch, 6, key=key)
-        for objective in (EmpiricalPACBayes(strength=0.0), EmpiricalBayes())
-    )
+    off, plain = (objective(model, batch, 6, key=key) for objective in (pac(strength=0.0), bayes()))
     for ours, theirs in zip(off, plain, strict=True):
         assert ours == theirs
 
@@ -241,7 +238,7 @@ def test_elbo_shares_the_kl_among_all_series(getkey):
     """−mll + KL/N, on the draws of Empirical Bayes."""
     model, batch = tiny_model().init(Batch.of(wiggles()), key=getkey()), Batch.of(wiggles())
     key = getkey()
-    plain = EmpiricalBayes()(model, EulerMaruyama(), batch, 12, key=key)
-    found = ELBO()(model, EulerMaruyama(), batch, 12, key=key)
+    plain = bayes()(model, batch, 12, key=key)
+    found = ELBO(**PLAIN)(model, batch, 12, key=key)
     np.testing.assert_allclose(found.loss, plain.loss + found.weight_kl / 12, rtol=1e-6)
     np.testing.assert_allclose(found.complexity, found.weight_kl / 12, rtol=1e-6)

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import pytest
 
 import hybridsde as hs
-from helpers import wiggles
-from hybridsde.run.calibrate import least_change, scale_spreads
+from helpers import plain_fit, tiny_model, wiggles
+from hybridsde.run.calibrate import least_change, scaled
 
 
 def test_calibration_finds_spreads_that_are_too_large():
@@ -16,17 +16,19 @@ def test_calibration_finds_spreads_that_are_too_large():
     run = hs.fit(
         hs.HybridSDE(states=("x", "y"), hidden=(8,), diffusion="learn", noise="learn"),
         data,
-        objective=hs.EmpiricalBayes(estimator="filtered"),
+        objective=hs.EmpiricalBayes(solver=hs.EulerMaruyama()),
         training=hs.Training(epochs=20, batch_size=3, learning_rate=0.02),
     )
-    wide = dataclasses.replace(run, model=scale_spreads(run.model, jnp.array(3.0), jnp.ones(())))
+    wide = dataclasses.replace(
+        run, forecaster=scaled(run.forecaster, {"diffusion": jnp.array(3.0)})
+    )
     calibrated = hs.calibrate(wide, wiggles(seed=4))
-    assert calibrated.facts["calibration"]["diffusion"] < 0.8
+    factors = calibrated.metadata.calibration
+    assert factors is not None
+    assert factors["diffusion"] < 0.8
     before, after = (r.score(wiggles(seed=4)).loc["overall", "crps"] for r in (wide, calibrated))
     assert after < before
-    fixed = hs.fit(
-        hs.HybridSDE(states=("x", "y"), hidden=(8,)), data, training=hs.Training(epochs=1)
-    )
+    fixed = plain_fit(tiny_model(), data, training=hs.Training(epochs=1))
     with pytest.raises(hs.InputError, match="Only a learned"):
         hs.calibrate(fixed, data)
 

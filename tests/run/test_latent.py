@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hybridsde as hs
+from helpers import bayes, plain_fit
 
 ROWS, SERIES = 24, 10
 
@@ -35,7 +36,7 @@ def run():
     return hs.fit(
         model,
         swings(),
-        objective=hs.EmpiricalBayes(),
+        objective=bayes(),
         training=hs.Training(epochs=250, batch_size=10, learning_rate=1e-2),
     )
 
@@ -64,7 +65,7 @@ def test_forecasts_begin_after_the_context(run):
 def test_a_latent_run_survives_its_folder(run, tmp_path):
     run.save(tmp_path / "run")
     back = hs.Run.load(tmp_path / "run")
-    assert back.declared.latent == run.declared.latent
+    assert back.spec.latent == run.spec.latent
     test = swings(seed=1)
     one, two = (r.score(test).loc["overall", "mse"] for r in (run, back))
     np.testing.assert_allclose(one, two, rtol=1e-5)
@@ -77,8 +78,8 @@ def test_a_latent_run_can_be_certified(run):
 
 def test_what_was_learned_is_physics_for_another(run, tmp_path):
     """With nothing learned on top, the frozen drift forecasts as its source does."""
-    model = dataclasses.replace(run.declared, physics=hs.frozen_drift(run), hidden=None)
-    other = hs.fit(
+    model = dataclasses.replace(run.spec, physics=hs.frozen_drift(run), hidden=None)
+    other = plain_fit(
         model,
         swings(series=4, seed=5),
         training=hs.Training(epochs=1, learning_rate=1e-9),
@@ -93,18 +94,18 @@ def test_what_was_learned_is_physics_for_another(run, tmp_path):
 
 
 def test_training_leaves_frozen_drifts_alone(run):
-    model = dataclasses.replace(run.declared, physics=hs.frozen_drift(run))
-    after = hs.fit(
+    model = dataclasses.replace(run.spec, physics=hs.frozen_drift(run))
+    after = plain_fit(
         model,
         swings(series=4, seed=5),
-        training=hs.Training(epochs=2, learning_rate=0.1),
+        training=hs.Training(epochs=2, learning_rate=0.02),
         start_from=run,
     )
-    before = run.model.network.posterior.mean.layers[0].weight
-    frozen = after.model.known.physics.sde.value.learned.network.layers[0].weight
+    before = run.forecaster.model.network.posterior.mean.layers[0].weight
+    frozen = after.forecaster.model.known.physics.sde.value.learned.network.layers[0].weight
     np.testing.assert_array_equal(frozen, before)
-    moved = after.model.observation.decoder.layers[0].weight
-    assert not np.allclose(moved, run.model.observation.decoder.layers[0].weight)
+    moved = after.forecaster.model.observation.decoder.layers[0].weight
+    assert not np.allclose(moved, run.forecaster.model.observation.decoder.layers[0].weight)
 
 
 def test_what_cannot_be_transferred(run):

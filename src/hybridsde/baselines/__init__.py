@@ -1,13 +1,8 @@
 """Systems to compare with: those of the paper's Table 2, and simple ones."""
 
 from hybridsde.baselines.base import AbstractBaseline as AbstractBaseline
-from hybridsde.baselines.base import AbstractForecaster as AbstractForecaster
-from hybridsde.baselines.base import Prediction as Prediction
-from hybridsde.baselines.base import score_forecaster as score_forecaster
-from hybridsde.baselines.base import score_forecasters as score_forecasters
 from hybridsde.baselines.dtsbn import DTSBN as DTSBN
 from hybridsde.baselines.kalman import LinearGaussian as LinearGaussian
-from hybridsde.baselines.named import NAMED as NAMED
 from hybridsde.baselines.neural_ode import NeuralODE as NeuralODE
 from hybridsde.baselines.np_ode import NpODE as NpODE
 from hybridsde.baselines.ode2vae import ODE2VAE as ODE2VAE

@@ -32,20 +32,21 @@ import jax.numpy as jnp
 import jax.random as jr
 from jax import lax
 
-from hybridsde._parameters import Fixed
+from hybridsde._parameters import Fixed, Relative
 from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
 from hybridsde.baselines.base import (
-    AbstractGiven,
     AbstractTrained,
-    Prediction,
+    AbstractTrainedBaseline,
+    FixedContext,
     direct,
 )
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
 from hybridsde.fit import Training
+from hybridsde.forecast import Prediction, Requirements, noise_spread
 from hybridsde.model import MLP, GaussianObservation
-from hybridsde.model.latent import Channels
 from hybridsde.model.network import Linear
+from hybridsde.model.scaling import Standardiser
 from hybridsde.objective import Terms
 
 SMALL = 1e-2
@@ -55,7 +56,7 @@ LOWEST, HIGHEST = -5.0, 2.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DTSBN(AbstractGiven):
+class DTSBN(FixedContext, AbstractTrainedBaseline):
     """A two-layer temporal sigmoid belief network.
 
     - `middle`, `top`: how many units h and z.
@@ -68,14 +69,12 @@ class DTSBN(AbstractGiven):
     discount: float = 0.0
     baseline: int = 30
 
-    def __post_init__(self):
-        super().__post_init__()
+    def check_settings(self) -> None:
+        """Sizes and discount."""
         for name in ("middle", "top", "baseline"):
             check_whole(getattr(self, name), name)
         if not 0 <= self.discount <= 1:
             raise ValueError(f"`discount` must lie between 0 and 1, but is {self.discount}.")
-        if self.noise is not None:
-            raise ValueError("`noise` cannot be set: the noise of DTSBN-S depends on its units.")
 
     @property
     def name(self) -> str:
@@ -88,20 +87,15 @@ class DTSBN(AbstractGiven):
         return Training(epochs=600, batch_size=8, learning_rate=2e-2)
 
     @property
-    def discrete(self) -> bool:
-        """Rows come in equal steps of time."""
-        return True
-
-    @property
-    def complete(self) -> bool:
-        """Every row is an input of the next, so nothing may be missing."""
-        return True
+    def requirements(self) -> Requirements:
+        """Rows come in equal steps of time, and each is an input of the next."""
+        return Requirements(inputs=False, regular=True, complete=True)
 
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> "BeliefNetwork":
         """Small random weights."""
         keys = iter(jr.split(key, 7))
         v, h, z = len(self.observations), self.middle, self.top
-        channels = Channels.of(batch)
+        channels = Standardiser.of(batch.values, batch.observed)
         return BeliefNetwork(
             top=_linear(z + h, z, key=next(keys)),
             middle=_linear(z + h + v, h, key=next(keys)),
@@ -111,9 +105,9 @@ class DTSBN(AbstractGiven):
             see_top=_linear(h + z + h, z, key=next(keys)),
             baseline=MLP.init((v, self.baseline, 1), jnp.tanh, key=next(keys)),
             channels=Fixed(channels),
-            observation=direct(self, Fixed(channels.sd)),
+            observation=direct(self, channels.sd),
             discount=self.discount,
-            given=self.given,
+            context=self.given,
         )
 
 
@@ -145,7 +139,7 @@ class BeliefNetwork(AbstractTrained):
     channels: Fixed
     observation: GaussianObservation
     discount: float = eqx.field(static=True)
-    given: int = eqx.field(static=True)
+    context: int = eqx.field(static=True)
 
     def before(self) -> Units:
         """What stands before the first row."""
@@ -190,8 +184,7 @@ class BeliefNetwork(AbstractTrained):
         return self.visible(given), jnp.clip(self.log_sd(given), LOWEST, HIGHEST)
 
     def _standard(self, values: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
-        channels = self.channels.value
-        return (values - channels.mean) / channels.sd
+        return self.channels.value(values)
 
     def signals(
         self, v: Float[Array, "time obs"], *, key: PRNGKeyArray
@@ -225,11 +218,12 @@ class BeliefNetwork(AbstractTrained):
         # ℓ + ln q is ln p, which moves the generative weights alone.
         ascent = bound + log_q + log_q * (left - centre) / spread
         error = (returns - centre - expected) ** 2
-        price = jnp.sum(jnp.where(recorded, error - ascent, 0.0), 1).mean()
+        surrogate = jnp.sum(jnp.where(recorded, error - ascent, 0.0), 1).mean()
         scale = jnp.log(self.channels.value.sd).sum()
         found = lax.stop_gradient(jnp.sum(jnp.where(recorded, bound - scale, 0.0), 1).mean())
         zero = jnp.zeros(())
-        return Terms(price - lax.stop_gradient(price) - found, found, zero, zero, zero)
+        loss = surrogate - lax.stop_gradient(surrogate) - found
+        return Terms(loss, found, zero, zero, zero)
 
     def returns(self, bound: Float[Array, "series time"]) -> Float[Array, "series time"]:
         """R_t = Σ_{u ≥ t} λ^{u−t} ℓ_u."""
@@ -241,10 +235,13 @@ class BeliefNetwork(AbstractTrained):
         _, found = lax.scan(step, jnp.zeros(len(bound)), bound.T, reverse=True)
         return found.T
 
-    def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
+    def predict(
+        self, batch: Batch, draws: int, *, paths_per_weight: int = 1, key: PRNGKeyArray
+    ) -> Prediction:
         """Units recognised on the given rows, then generated with all their noise."""
+        del paths_per_weight
         channels, rows = self.channels.value, batch.times.shape[1]
-        v = self._standard(batch.values[:, : self.given])
+        v = self._standard(batch.values[:, : self.context])
 
         def one(v: Float[Array, "time obs"], key: PRNGKeyArray):
             seen_key, later_key = jr.split(key)
@@ -261,9 +258,18 @@ class BeliefNetwork(AbstractTrained):
             _, (means, log_sd) = lax.scan(generate, now, jr.split(later_key, rows - len(v)))
             return jnp.concatenate([v, means]), jnp.concatenate([jnp.zeros_like(v), log_sd])
 
-        keys = jr.split(key, (samples, len(v)))
+        keys = jr.split(key, (draws, len(v)))
         means, log_sd = jax.vmap(jax.vmap(one), (None, 0))(v, keys)
-        return Prediction(channels.mean + channels.sd * means, channels.sd * jnp.exp(log_sd))
+        sd = self.observation.sd.value * jnp.exp(log_sd)
+        return Prediction.of_observations(channels.inverse(means), sd)
+
+    def spreads(self) -> dict[str, Relative]:
+        """The measurement noise."""
+        return noise_spread(self.observation)
+
+    def describe(self) -> str:
+        """One step from row to row."""
+        return "its own steps from row to row"
 
 
 def _join(*parts: Float[Array, " _"]) -> Float[Array, " _"]:

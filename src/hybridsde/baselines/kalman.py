@@ -17,17 +17,14 @@ import jax.random as jr
 import numpy as np
 from jax import lax
 
-from hybridsde._parameters import Fixed
+from hybridsde._parameters import Fixed, Relative
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray
-from hybridsde.baselines.base import (
-    AbstractEstimated,
-    AbstractForecaster,
-    Prediction,
-    direct,
-)
+from hybridsde.baselines.base import AbstractEstimatedBaseline, FixedContext, direct
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
+from hybridsde.estimate import GaussianState, update
 from hybridsde.fit import Callback, Fitted, Progress
+from hybridsde.forecast import AbstractForecaster, Prediction, Requirements, noise_spread
 from hybridsde.model import GaussianObservation
 
 SMALLEST = 1e-4
@@ -35,7 +32,7 @@ SMALLEST = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinearGaussian(AbstractEstimated):
+class LinearGaussian(FixedContext, AbstractEstimatedBaseline):
     """A linear-Gaussian state-space model (Kalman).
 
     - `states`: dimensions of x.
@@ -45,8 +42,8 @@ class LinearGaussian(AbstractEstimated):
     states: int = 6
     iterations: int = 50
 
-    def __post_init__(self):
-        super().__post_init__()
+    def check_settings(self) -> None:
+        """Sizes."""
         for name in ("states", "iterations"):
             check_whole(getattr(self, name), name)
 
@@ -56,14 +53,9 @@ class LinearGaussian(AbstractEstimated):
         return "linear-Gaussian"
 
     @property
-    def discrete(self) -> bool:
-        """Rows come in equal steps of time; values may be missing."""
-        return True
-
-    @property
-    def package(self) -> str:
-        """Of its Kalman smoother."""
-        return "statsmodels"
+    def requirements(self) -> Requirements:
+        """Rows come in equal steps of time; the smoother is that of statsmodels."""
+        return Requirements(inputs=False, regular=True, whole=True, package="statsmodels")
 
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> "StateSpace":
         """States are principal components of the recordings, filled in by column means."""
@@ -92,9 +84,9 @@ class LinearGaussian(AbstractEstimated):
         sd = jnp.asarray(np.sqrt(m.r) * scale)
         arrays = (m.a, m.q, m.c * scale[:, None], m.d * scale + centre, m.m0, m.p0)
         a, q, c, d, m0, p0 = (Fixed(jnp.asarray(one, float)) for one in arrays)
-        seen_through = direct(self, Fixed(sd))
+        seen_through = direct(self, sd)
         return StateSpace(
-            a=a, q=q, c=c, d=d, m0=m0, p0=p0, observation=seen_through, given=self.given
+            a=a, q=q, c=c, d=d, m0=m0, p0=p0, observation=seen_through, context=self.given
         )
 
 
@@ -233,48 +225,55 @@ class StateSpace(AbstractForecaster):
     p0: Fixed
     observation: GaussianObservation
     """Its `sd` is the root of the diagonal of R."""
-    given: int = eqx.field(static=True)
+    context: int = eqx.field(static=True)
 
     def filtered(
         self, values: Float[Array, "time obs"], observed: Bool[Array, "time obs"]
-    ) -> tuple[Float[Array, " state"], Float[Array, "state state"]]:
-        """Mean and covariance of the state after the last of these rows."""
+    ) -> GaussianState:
+        """What is known of the state after the last of these rows."""
         a, q, c, d = (one.value for one in (self.a, self.q, self.c, self.d))
-        r = self.observation.sd.value**2
+        sd = self.observation.sd.value
 
-        def update(mean: Array, cov: Array, y: Array, seen: Array):
-            weight = jnp.where(seen, 1 / r, 0.0)
-            precision = jnp.linalg.inv(cov) + (c.T * weight) @ c
-            after = jnp.linalg.inv(precision)
-            return mean + after @ (c.T @ (weight * (y - d - c @ mean))), (after + after.T) / 2
+        def step(state: GaussianState, row):
+            y, seen = row
+            predicted = GaussianState(a @ state.mean, a @ state.covariance @ a.T + q)
+            return update(predicted, c, sd, y - d, seen)[0], None
 
-        def step(carry, row):
-            mean, cov = carry
-            return update(a @ mean, a @ cov @ a.T + q, *row), None
-
-        first = update(self.m0.value, self.p0.value, values[0], observed[0])
+        start = GaussianState(self.m0.value, self.p0.value)
+        first, _ = update(start, c, sd, values[0] - d, observed[0])
         found, _ = lax.scan(step, first, (values[1:], observed[1:]))
         return found
 
-    def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
+    def predict(
+        self, batch: Batch, draws: int, *, paths_per_weight: int = 1, key: PRNGKeyArray
+    ) -> Prediction:
         """States drawn after the given rows, and their noisy futures."""
-        given, rows = slice(0, self.given), batch.times.shape[1]
+        del paths_per_weight
+        given, rows = slice(0, self.context), batch.times.shape[1]
         a, states = self.a.value, len(self.a.value)
         root = jnp.linalg.cholesky(self.q.value)
 
         def one(values: Array, observed: Array, key: PRNGKeyArray) -> Float[Array, "time obs"]:
-            mean, cov = self.filtered(values[given], observed[given])
-            normals = jr.normal(key, (rows - self.given + 1, states))
-            x = mean + jnp.linalg.cholesky(cov) @ normals[0]
+            state = self.filtered(values[given], observed[given])
+            normals = jr.normal(key, (rows - self.context + 1, states))
+            x = state.mean + jnp.linalg.cholesky(state.covariance) @ normals[0]
 
             def step(x: Array, normal: Array):
                 x = a @ x + root @ normal
                 return x, x
 
             _, later = lax.scan(step, x, normals[1:])
-            before = jnp.broadcast_to(x, (self.given, states))
+            before = jnp.broadcast_to(x, (self.context, states))
             return jnp.concatenate([before, later]) @ self.c.value.T + self.d.value
 
-        keys = jr.split(key, (samples, batch.count))
+        keys = jr.split(key, (draws, batch.count))
         means = jax.vmap(jax.vmap(one), (None, None, 0))(batch.values, batch.observed, keys)
-        return Prediction(means, self.observation.sd.value[None, None, None])
+        return Prediction.of_observations(means, self.observation.sd.value[None, None, None])
+
+    def spreads(self) -> dict[str, Relative]:
+        """The measurement noise."""
+        return noise_spread(self.observation)
+
+    def describe(self) -> str:
+        """One step from row to row."""
+        return "its own steps from row to row"

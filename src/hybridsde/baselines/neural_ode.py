@@ -12,19 +12,23 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from hybridsde._parameters import Fixed
-from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde._parameters import Fixed, Relative
+from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
 from hybridsde.baselines.base import (
-    AbstractBaseline,
+    TRAINING,
     AbstractTrained,
-    Prediction,
+    AbstractTrainedBaseline,
+    check_own_noise,
     likelihood_terms,
     noise_of,
+    seen_through,
     since_start,
 )
 from hybridsde.baselines.ode import solve
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
+from hybridsde.fit import Training
+from hybridsde.forecast import Prediction, Requirements, noise_spread
 from hybridsde.model import AbstractObservation, Latent
 from hybridsde.model.latent import EncodedStart, encoder_and_decoder
 from hybridsde.model.network import ACTIVATIONS, MLP
@@ -33,11 +37,12 @@ from hybridsde.objective import Terms
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NeuralODE(AbstractBaseline):
+class NeuralODE(AbstractTrainedBaseline):
     """A latent neural ODE.
 
     - `states`: latent dimensions. `latent`: encoder and decoder. `hidden`: the vector field.
     - `tolerance`: of adaptive steps; None takes one step of Tsit5 between two observations.
+    - `noise`: standard deviation of a measurement; learned by default.
     """
 
     states: int = 6
@@ -45,9 +50,11 @@ class NeuralODE(AbstractBaseline):
     hidden: tuple[int, ...] = (30,)
     activation: str = "softplus"
     tolerance: float | None = None
+    noise: Numbers | None = None
 
-    def __post_init__(self):
-        super().__post_init__()
+    def check_settings(self) -> None:
+        """Sizes, noise, and a start without chance."""
+        check_own_noise(self.noise, self.observations)
         check_whole(self.states, "states")
         if self.latent.spread or self.latent.jitter:
             raise ValueError(
@@ -61,9 +68,14 @@ class NeuralODE(AbstractBaseline):
         return "Neural ODE"
 
     @property
-    def package(self) -> str:
-        """Of its solver."""
-        return "diffrax"
+    def requirements(self) -> Requirements:
+        """No inputs; its solver is that of diffrax."""
+        return Requirements(inputs=False, package="diffrax")
+
+    @property
+    def training(self) -> Training:
+        """As most are."""
+        return TRAINING
 
     @property
     def context(self) -> int:
@@ -78,7 +90,7 @@ class NeuralODE(AbstractBaseline):
             batch,
             self.states,
             self.observations,
-            noise_of(self, batch),
+            noise_of(self.noise, batch),
             positive=tuple(self.positive),
             key=maps_key,
         )
@@ -91,6 +103,7 @@ class NeuralODE(AbstractBaseline):
             observation=observation,
             rate=rate,
             tolerance=self.tolerance,
+            context=self.context,
         )
 
 
@@ -103,6 +116,7 @@ class LatentODE(AbstractTrained):
     rate: Fixed
     """Typical change per unit of time, so that the network works with numbers of order one."""
     tolerance: float | None = eqx.field(static=True)
+    context: int = eqx.field(static=True)
 
     def paths(self, batch: Batch) -> Float[Array, "series time state"]:
         """h(t) at every time of every series."""
@@ -120,8 +134,19 @@ class LatentODE(AbstractTrained):
         logs = self.observation.log_prob(batch.values, batch.observed, self.paths(batch))
         return likelihood_terms(logs.sum(-1), jnp.zeros(()))
 
-    def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
+    def predict(
+        self, batch: Batch, draws: int, *, paths_per_weight: int = 1, key: PRNGKeyArray
+    ) -> Prediction:
         """One path, as often as asked."""
-        del key
-        one = Prediction.of(self.observation, self.paths(batch)[None])
-        return one._replace(means=jnp.broadcast_to(one.means, (samples, *one.means.shape[1:])))
+        del paths_per_weight, key
+        one = seen_through(self.observation, self.paths(batch)[None])
+        means = jnp.broadcast_to(one.means, (draws, *one.means.shape[1:]))
+        return Prediction.of_observations(means, one.sd)
+
+    def spreads(self) -> dict[str, Relative]:
+        """The measurement noise."""
+        return noise_spread(self.observation)
+
+    def describe(self) -> str:
+        """By its solver."""
+        return "Tsit5"

@@ -18,25 +18,30 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 from jax import lax
 
-from hybridsde._parameters import AbstractParameter, Fixed, Positive
-from hybridsde._types import Array, Bool, Float, PRNGKeyArray
+from hybridsde._parameters import AbstractParameter, Fixed, Positive, Relative
+from hybridsde._types import Array, Bool, Float, Numbers, PRNGKeyArray
 from hybridsde.baselines.base import (
-    AbstractGiven,
+    TRAINING,
     AbstractTrained,
-    Prediction,
+    AbstractTrainedBaseline,
+    FixedContext,
+    check_own_noise,
     likelihood_terms,
     noise_of,
+    seen_through,
     since_start,
 )
 from hybridsde.baselines.ode import solve
-from hybridsde.data import Batch, Trajectories
+from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
+from hybridsde.fit import Training
+from hybridsde.forecast import Prediction, Requirements, noise_spread
 from hybridsde.model import AbstractObservation
-from hybridsde.model.latent import Channels
+from hybridsde.model.scaling import Standardiser
 from hybridsde.objective import Terms
+from hybridsde.simulate.solver import euler_maruyama
 
 JITTER = 1e-4
 """Added to the diagonal of K(Z, Z), as a share of α²."""
@@ -45,13 +50,14 @@ RIDGE = 1e-1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NpODE(AbstractGiven):
+class NpODE(FixedContext, AbstractTrainedBaseline):
     """A Gaussian-process ODE, or SDE.
 
     - `components`: principal components that are the states; None takes all observations.
     - `inducing`: how many inducing points, spread over the training data.
     - `diffusion`: whether paths are noisy (npSDE).
     - `given`: first rows of a series; a forecast starts at the last of them.
+    - `noise`: standard deviation of a measurement; learned by default.
     """
 
     components: int | None = None
@@ -59,9 +65,11 @@ class NpODE(AbstractGiven):
     diffusion: bool = False
     samples: int = 16
     tolerance: float | None = None
+    noise: Numbers | None = None
 
-    def __post_init__(self):
-        super().__post_init__()
+    def check_settings(self) -> None:
+        """Sizes and noise."""
+        check_own_noise(self.noise, self.observations)
         for name in ("inducing", "samples"):
             check_whole(getattr(self, name), name)
         if self.components is not None:
@@ -73,24 +81,20 @@ class NpODE(AbstractGiven):
                 )
 
     @property
-    def package(self) -> str | None:
-        """Of the solver of the ODE; the SDE has its own."""
-        return None if self.diffusion else "diffrax"
+    def requirements(self) -> Requirements:
+        """No inputs, and neighbours to begin with; the ODE is solved by diffrax."""
+        package = None if self.diffusion else "diffrax"
+        return Requirements(inputs=False, neighbours=True, package=package)
+
+    @property
+    def training(self) -> Training:
+        """As most are."""
+        return TRAINING
 
     @property
     def name(self) -> str:
         """As in its paper."""
         return "npSDE" if self.diffusion else "npODE"
-
-    def check_training(self, data: Trajectories) -> None:
-        """A `ValueError` unless two neighbouring rows somewhere are complete."""
-        super().check_training(data)
-        whole = np.all(data.observed, -1)
-        if not (whole[:, 1:] & whole[:, :-1]).any():
-            raise ValueError(
-                f"{self.name} begins with the differences of complete neighbouring rows, but there "
-                "are none in these data. Compare with another system."
-            )
 
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> "GaussianProcessODE":
         """Inducing points on the data, and the field that fits difference quotients best."""
@@ -120,7 +124,7 @@ class NpODE(AbstractGiven):
             diffusion=spread,
             observation=observation,
             rate=Fixed(rate),
-            given=self.given,
+            context=self.given,
             samples=self.samples if self.diffusion else 1,
             tolerance=self.tolerance,
         )
@@ -145,7 +149,7 @@ class LinearDecoder(AbstractObservation):
     @classmethod
     def of(cls, declared: NpODE, batch: Batch) -> "LinearDecoder":
         """Measured on the training data; states have unit variance."""
-        channels, seen = Channels.of(batch), batch.observed
+        channels, seen = Standardiser.of(batch.values, batch.observed), batch.observed
         mean = channels.mean
         if declared.components is None:
             basis, lift = jnp.diag(channels.sd), jnp.diag(1 / channels.sd)
@@ -159,7 +163,7 @@ class LinearDecoder(AbstractObservation):
             mean_value=Fixed(mean),
             basis=Fixed(basis),
             lift=Fixed(lift),
-            sd=noise_of(declared, batch),
+            sd=noise_of(declared.noise, batch),
             names=declared.observations,
             positive=tuple(declared.positive),
         )
@@ -253,7 +257,7 @@ class GaussianProcessODE(AbstractTrained):
     observation: LinearDecoder
     rate: Fixed
     """Typical change per unit of time."""
-    given: int = eqx.field(static=True)
+    context: int = eqx.field(static=True)
     samples: int = eqx.field(static=True)
     tolerance: float | None = eqx.field(static=True)
 
@@ -304,7 +308,7 @@ class GaussianProcessODE(AbstractTrained):
             drift = seen[:, :-1].reshape(x.shape)
             g = diffusion.middle.value * jnp.exp(seen[:, -1].reshape(x.shape[:-1]))[..., None]
             dt = dt[:, None]
-            x = x + drift * dt + g * jnp.sqrt(dt) * normal
+            x = euler_maruyama(x, drift, dt, g * jnp.sqrt(dt) * normal)
             return x, x
 
         _, later = lax.scan(step, x, (steps, normals))
@@ -319,15 +323,25 @@ class GaussianProcessODE(AbstractTrained):
         values, observed = batch.values[:, 1:], batch.observed[:, 1:]
         logs = jax.vmap(lambda x: self.observation.log_prob(values, observed, x))(x)
         logs = jax.nn.logsumexp(logs, 0) - jnp.log(self.samples)
-        price = 0.5 * jnp.sum(self.weights**2)
+        penalty = 0.5 * jnp.sum(self.weights**2)
         if self.diffusion is not None:
-            price += 0.5 * jnp.sum(self.diffusion.weights**2)
-        return likelihood_terms(logs.sum(-1), price / total)
+            penalty += 0.5 * jnp.sum(self.diffusion.weights**2)
+        return likelihood_terms(logs.sum(-1), penalty / total)
 
-    def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
+    def predict(
+        self, batch: Batch, draws: int, *, paths_per_weight: int = 1, key: PRNGKeyArray
+    ) -> Prediction:
         """Paths from the last row that is given."""
-        x = self.paths(batch, self.given - 1, samples, key=key)
-        return Prediction.of(self.observation, x)
+        del paths_per_weight
+        return seen_through(self.observation, self.paths(batch, self.context - 1, draws, key=key))
+
+    def spreads(self) -> dict[str, Relative]:
+        """The measurement noise."""
+        return noise_spread(self.observation)
+
+    def describe(self) -> str:
+        """By its solver."""
+        return "Tsit5" if self.diffusion is None else "EulerMaruyama"
 
 
 def spread_out(

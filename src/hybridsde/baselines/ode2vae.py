@@ -18,6 +18,7 @@ The variant ODE²VAE-KL also keeps the flow near what the encoder says at later 
     − γ E_q Σ_k [ln q(z_k | W) − ln q_enc(z_k | y_k … y_{k+C−1})].
 """
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -26,18 +27,22 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from hybridsde._parameters import Fixed
-from hybridsde._types import Array, Bool, Float, PRNGKeyArray, Scalar
+from hybridsde._parameters import Fixed, Relative
+from hybridsde._types import Array, Bool, Float, Numbers, PRNGKeyArray, Scalar
 from hybridsde.baselines.base import (
-    AbstractBaseline,
+    TRAINING,
     AbstractTrained,
-    Prediction,
+    AbstractTrainedBaseline,
+    check_own_noise,
     noise_of,
+    seen_through,
     since_start,
 )
 from hybridsde.baselines.ode import solve
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_positive, check_whole
+from hybridsde.fit import Training
+from hybridsde.forecast import Prediction, Requirements, noise_spread
 from hybridsde.model import MLP, AbstractObservation, BayesianMLP, Latent
 from hybridsde.model.latent import EncodedStart, encoder_and_decoder
 from hybridsde.model.scaling import typical_rate
@@ -45,13 +50,14 @@ from hybridsde.objective import Terms
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class ODE2VAE(AbstractBaseline):
+class ODE2VAE(AbstractTrainedBaseline):
     """A second-order latent ODE.
 
     - `positions`: dimensions of s; as many velocities go with them.
     - `latent`: both encoders and the decoder; its `spread` is that of s and v at first.
     - `hidden`: the acceleration field; `initial_sd`, `prior_sd` of its weights.
     - `penalty`: γ; above 0 for the variant ODE²VAE-KL.
+    - `noise`: standard deviation of a measurement; learned by default.
     """
 
     positions: int = 3
@@ -63,9 +69,11 @@ class ODE2VAE(AbstractBaseline):
     penalty: float = 0.0
     samples: int = 1
     tolerance: float | None = None
+    noise: Numbers | None = None
 
-    def __post_init__(self):
-        super().__post_init__()
+    def check_settings(self) -> None:
+        """Sizes, noise, and a start with chance."""
+        check_own_noise(self.noise, self.observations)
         check_whole(self.positions, "positions")
         check_whole(self.samples, "samples")
         check_positive(self.latent.spread, "latent.spread")
@@ -80,9 +88,14 @@ class ODE2VAE(AbstractBaseline):
         return "ODE²VAE-KL" if self.penalty else "ODE²VAE"
 
     @property
-    def package(self) -> str:
-        """Of its solver."""
-        return "diffrax"
+    def requirements(self) -> Requirements:
+        """No inputs; its solver is that of diffrax."""
+        return Requirements(inputs=False, package="diffrax")
+
+    @property
+    def training(self) -> Training:
+        """As most are."""
+        return TRAINING
 
     @property
     def context(self) -> int:
@@ -92,7 +105,7 @@ class ODE2VAE(AbstractBaseline):
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> "SecondOrderODE":
         """Random weights, scales of the recordings."""
         position_key, velocity_key, field_key = jr.split(key, 3)
-        names, sd = self.observations, noise_of(self, batch)
+        names, sd = self.observations, noise_of(self.noise, batch)
         position, observation = encoder_and_decoder(
             replace(self.latent, context=1),
             batch,
@@ -122,6 +135,7 @@ class ODE2VAE(AbstractBaseline):
             penalty=self.penalty,
             samples=self.samples,
             tolerance=self.tolerance,
+            context=self.context,
         )
 
 
@@ -145,6 +159,7 @@ class SecondOrderODE(AbstractTrained):
     penalty: float = eqx.field(static=True)
     samples: int = eqx.field(static=True)
     tolerance: float | None = eqx.field(static=True)
+    context: int = eqx.field(static=True)
 
     def encode(
         self, values: Float[Array, "time obs"], observed: Bool[Array, "time obs"]
@@ -184,11 +199,11 @@ class SecondOrderODE(AbstractTrained):
                 batch, since_start(batch), keys
             )
 
-        logs, price = jax.vmap(one_sample)(jr.split(key, self.samples))
+        logs, penalty = jax.vmap(one_sample)(jr.split(key, self.samples))
         kl = self.network.kl_to_prior()
-        complexity = price.mean() + kl / total
+        complexity = penalty.mean() + kl / total
         found = logs.mean()
-        return Terms(complexity - found, found, price.mean(), kl, complexity)
+        return Terms(complexity - found, found, penalty.mean(), kl, complexity)
 
     def _bound(
         self, field: MLP, series: Batch, times: Float[Array, " time"], key: PRNGKeyArray
@@ -199,12 +214,12 @@ class SecondOrderODE(AbstractTrained):
         path = self.flow(field, mean + sd * epsilon, log_normal(epsilon) - jnp.log(sd).sum(), times)
         logs = self.observation.log_prob(series.values, series.observed, path.s)
         z = jnp.concatenate([path.s, path.v], -1)
-        price = path.log_q - jax.vmap(log_normal)(z)
+        penalty = path.log_q - jax.vmap(log_normal)(z)
         if self.penalty:
-            price += self.penalty * self._encoder_price(series, path)
-        return logs.sum(), jnp.sum(jnp.where(series.recorded, price, 0.0))
+            penalty += self.penalty * self._encoder_penalty(series, path)
+        return logs.sum(), jnp.sum(jnp.where(series.recorded, penalty, 0.0))
 
-    def _encoder_price(self, series: Batch, path: Phase) -> Float[Array, " time"]:
+    def _encoder_penalty(self, series: Batch, path: Phase) -> Float[Array, " time"]:
         """Ln q(z_k | W) − ln q_enc(z_k | y_k … y_{k+C−1}), zero where rows are lacking."""
         context = self.velocity.context
         z = jnp.concatenate([path.s, path.v], -1)
@@ -218,10 +233,13 @@ class SecondOrderODE(AbstractTrained):
 
         return jax.vmap(at)(jnp.arange(len(z)), z, path.log_q)
 
-    def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
+    def predict(
+        self, batch: Batch, draws: int, *, paths_per_weight: int = 1, key: PRNGKeyArray
+    ) -> Prediction:
         """Paths of sampled weights from sampled starts."""
+        shape = (paths_per_weight, batch.count)
 
-        def one_sample(key: PRNGKeyArray) -> Float[Array, "series time position"]:
+        def one_network(key: PRNGKeyArray) -> Float[Array, "path series time position"]:
             weight_key, start_key = jr.split(key)
             field = self.network.sample(key=weight_key)
 
@@ -230,10 +248,20 @@ class SecondOrderODE(AbstractTrained):
                 z = mean + sd * jr.normal(key, mean.shape)
                 return self.flow(field, z, jnp.zeros(()), times).s
 
-            return jax.vmap(one)(batch, since_start(batch), jr.split(start_key, batch.count))
+            keys = jr.split(start_key, math.prod(shape)).reshape(shape)
+            over_series = jax.vmap(one)
+            return jax.vmap(over_series, (None, None, 0))(batch, since_start(batch), keys)
 
-        positions = jax.vmap(one_sample)(jr.split(key, samples))
-        return Prediction.of(self.observation, positions)
+        positions = jax.vmap(one_network)(jr.split(key, draws // paths_per_weight))
+        return seen_through(self.observation, positions.reshape(draws, *positions.shape[2:]))
+
+    def spreads(self) -> dict[str, Relative]:
+        """The measurement noise."""
+        return noise_spread(self.observation)
+
+    def describe(self) -> str:
+        """By its solver."""
+        return "Tsit5"
 
 
 def log_normal(x: Float[Array, " n"]) -> Scalar:

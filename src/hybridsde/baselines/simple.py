@@ -5,25 +5,25 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax.numpy as jnp
 
-from hybridsde._parameters import Fixed
+from hybridsde._parameters import Fixed, Relative
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.baselines.base import (
-    AbstractEstimated,
-    AbstractForecaster,
-    Prediction,
+    AbstractEstimatedBaseline,
+    FixedContext,
     direct,
     since_start,
 )
 from hybridsde.data import Batch
-from hybridsde.model import GaussianObservation
-from hybridsde.model.latent import Channels
+from hybridsde.fit import Callback, Fitted
+from hybridsde.forecast import AbstractForecaster, Prediction, Requirements, estimated, noise_spread
+from hybridsde.model import GaussianObservation, Standardiser
 
 SHORTEST = 1e-4
 """Share of the forecast that counts as elapsed at least."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Persistence(AbstractEstimated):
+class Persistence(FixedContext, AbstractEstimatedBaseline):
     """Everything stays as it was last seen: a random walk without drift."""
 
     @property
@@ -31,18 +31,28 @@ class Persistence(AbstractEstimated):
         """What it is called."""
         return "persistence"
 
-    def init(self, batch: Batch, *, key: PRNGKeyArray) -> "RandomWalk":
+    @property
+    def requirements(self) -> Requirements:
+        """No inputs; recordings as they are."""
+        return Requirements(inputs=False, whole=True)
+
+    def check_settings(self) -> None:
+        """Anything goes."""
+
+    def init(self, batch: Batch, *, key: PRNGKeyArray | None = None) -> "RandomWalk":
         """The variance of the walk, from neighbouring rows."""
         del key
         seen = batch.observed[:, 1:] & batch.observed[:, :-1]
         steps = jnp.where(batch.steps > 0, batch.steps, 1.0)[..., None]
         square = jnp.mean(jnp.diff(batch.values, axis=1) ** 2 / steps, (0, 1), where=seen)
         rate = jnp.sqrt(jnp.where(square > 0, square, 1.0))
-        return RandomWalk(
-            observation=direct(self, Fixed(rate)),
-            unseen=Fixed(Channels.of(batch).mean),
-            given=self.given,
-        )
+        unseen = Fixed(Standardiser.of(batch.values, batch.observed).mean)
+        return RandomWalk(observation=direct(self, rate), unseen=unseen, context=self.given)
+
+    def estimate(self, batch: Batch, callbacks: tuple[Callback, ...]) -> Fitted[AbstractForecaster]:
+        """At once."""
+        del callbacks
+        return estimated(self.init(batch))
 
 
 class RandomWalk(AbstractForecaster):
@@ -51,7 +61,7 @@ class RandomWalk(AbstractForecaster):
     observation: GaussianObservation
     unseen: Fixed
     """What stands in for a value that none of the given rows holds."""
-    given: int = eqx.field(static=True)
+    context: int = eqx.field(static=True)
 
     def last(
         self, batch: Batch, times: Float[Array, "series time"]
@@ -59,15 +69,17 @@ class RandomWalk(AbstractForecaster):
         """The last value that was seen in the given rows, and when."""
         found = jnp.broadcast_to(self.unseen.value, batch.values[:, 0].shape)
         when = jnp.zeros_like(found)
-        for row in range(self.given):
+        for row in range(self.context):
             seen = batch.observed[:, row]
             found = jnp.where(seen, batch.values[:, row], found)
             when = jnp.where(seen, times[:, row, None], when)
         return found, when
 
-    def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
+    def predict(
+        self, batch: Batch, draws: int, *, paths_per_weight: int = 1, key: PRNGKeyArray
+    ) -> Prediction:
         """The same mean at all times, and a spread that grows."""
-        del key
+        del paths_per_weight, key
         times = since_start(batch)
         value, when = self.last(batch, times)
         means = jnp.broadcast_to(value[:, None], batch.values.shape)
@@ -75,11 +87,19 @@ class RandomWalk(AbstractForecaster):
         # A moment at least, so that a time that was given already has a density.
         elapsed = jnp.maximum(elapsed, SHORTEST * times[:, -1, None, None])
         sd = self.observation.sd.value * jnp.sqrt(elapsed)
-        return Prediction(jnp.broadcast_to(means, (samples, *means.shape)), sd[None])
+        return Prediction.of_observations(jnp.broadcast_to(means, (draws, *means.shape)), sd[None])
+
+    def spreads(self) -> dict[str, Relative]:
+        """That of the walk."""
+        return noise_spread(self.observation)
+
+    def describe(self) -> str:
+        """Without steps."""
+        return "a random walk"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Climatology(AbstractEstimated):
+class Climatology(FixedContext, AbstractEstimatedBaseline):
     """Every column has its mean and spread over all training rows, whatever was seen."""
 
     @property
@@ -87,11 +107,24 @@ class Climatology(AbstractEstimated):
         """What it is called."""
         return "climatology"
 
-    def init(self, batch: Batch, *, key: PRNGKeyArray) -> "Average":
+    @property
+    def requirements(self) -> Requirements:
+        """No inputs; recordings as they are."""
+        return Requirements(inputs=False, whole=True)
+
+    def check_settings(self) -> None:
+        """Anything goes."""
+
+    def init(self, batch: Batch, *, key: PRNGKeyArray | None = None) -> "Average":
         """Mean and standard deviation of all rows."""
         del key
-        channels = Channels.of(batch)
-        return Average(observation=direct(self, Fixed(channels.sd)), mean=Fixed(channels.mean))
+        rows = Standardiser.of(batch.values, batch.observed)
+        return Average(observation=direct(self, rows.sd), mean=Fixed(rows.mean), context=self.given)
+
+    def estimate(self, batch: Batch, callbacks: tuple[Callback, ...]) -> Fitted[AbstractForecaster]:
+        """At once."""
+        del callbacks
+        return estimated(self.init(batch))
 
 
 class Average(AbstractForecaster):
@@ -99,9 +132,20 @@ class Average(AbstractForecaster):
 
     observation: GaussianObservation
     mean: Fixed
+    context: int = eqx.field(static=True)
 
-    def predict(self, batch: Batch, samples: int, *, key: PRNGKeyArray) -> Prediction:
+    def predict(
+        self, batch: Batch, draws: int, *, paths_per_weight: int = 1, key: PRNGKeyArray
+    ) -> Prediction:
         """The same at all times."""
-        del key
-        means: Array = jnp.broadcast_to(self.mean.value, (samples, *batch.values.shape))
-        return Prediction(means, self.observation.sd.value[None, None, None])
+        del paths_per_weight, key
+        means: Array = jnp.broadcast_to(self.mean.value, (draws, *batch.values.shape))
+        return Prediction.of_observations(means, self.observation.sd.value[None, None, None])
+
+    def spreads(self) -> dict[str, Relative]:
+        """That of the columns."""
+        return noise_spread(self.observation)
+
+    def describe(self) -> str:
+        """Without steps."""
+        return "the average of all training rows"

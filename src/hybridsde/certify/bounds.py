@@ -41,14 +41,14 @@ class Bound:
 
 @dataclass(frozen=True)
 class Offset:
-    """A and η of the un-expected-Bernstein bound, fixed without the bound's data."""
+    """a and η of the un-expected-Bernstein bound, fixed without the bound's data."""
 
     a: Reals
     eta: Reals
 
     @property
     def factor(self) -> Reals:
-        """C, the price of (X − a)²."""
+        """c, the weight of (X − a)²."""
         return bernstein_factor(self.a, self.eta)
 
     @property
@@ -64,15 +64,15 @@ class Shares(NamedTuple):
     plain: float
     """For the PAC-Bayes statement, were there one model only."""
     own: float
-    """The same, for one of `union` models."""
+    """The same, for one of `models_compared` models."""
     sampling: float
     """For the sampling of hypotheses of that model."""
 
 
-def shares(delta: float, union: int) -> Shares:
-    """A tenth of δ for sampling, the rest for the statement, both divided among `union` models."""
+def shares(delta: float, models_compared: int) -> Shares:
+    """A tenth of δ for sampling, the rest for the statement, both divided among the models."""
     plain = (1 - MONTE_CARLO_SHARE) * delta
-    return Shares(plain, plain / union, MONTE_CARLO_SHARE * delta / union)
+    return Shares(plain, plain / models_compared, MONTE_CARLO_SHARE * delta / models_compared)
 
 
 def _sampled_risk(losses: np.ndarray, delta: float) -> tuple[Reals, Reals]:
@@ -85,13 +85,13 @@ def _sampled_risk(losses: np.ndarray, delta: float) -> tuple[Reals, Reals]:
     return mean, kl_inverse(mean, np.log(1 / delta) / (n * m))
 
 
-def kl_bound(losses: np.ndarray, kl: Reals, delta: float, union: int = 1) -> Bound:
+def kl_bound(losses: np.ndarray, kl: Reals, delta: float, models_compared: int = 1) -> Bound:
     """Two kl-inversions: of the sampling, then of the PAC-Bayes theorem.
 
     R(Q) ≤ kl⁻¹(R̂⁺, (KL + ln ξ(n) + ln(M/δ)) / n); needs independent trajectories.
     """
     n = losses.shape[-2]
-    plain, own, sampling = shares(delta, union)
+    plain, own, sampling = shares(delta, models_compared)
     mean, risk = _sampled_risk(losses, sampling)
     steps = {
         "empirical risk": mean,
@@ -105,7 +105,7 @@ def kl_bound(losses: np.ndarray, kl: Reals, delta: float, union: int = 1) -> Bou
         "Monte-Carlo upper risk": risk,
         "KL of weights": kl,
         "ln ξ(n)": log_xi(n),
-        "ln union": np.log(union),
+        "ln union": np.log(models_compared),
         "complexity/n": (np.asarray(kl) + log_xi(n) - np.log(own)) / n,
         "Pinsker form": pac_bayes_pinsker(risk, kl, n, own),
     }
@@ -113,14 +113,14 @@ def kl_bound(losses: np.ndarray, kl: Reals, delta: float, union: int = 1) -> Bou
 
 
 def ub_bound(
-    losses: np.ndarray, kl: Reals, delta: float, union: int = 1, *, offset: Offset
+    losses: np.ndarray, kl: Reals, delta: float, models_compared: int = 1, *, offset: Offset
 ) -> Bound:
     """R(Q) ≤ up(mean Z) + (KL + ln(M/δ)) / ηn,   Z = X + c(X − a)².
 
     `up` is an empirical Bernstein bound over the sampled hypotheses. Holds for martingales.
     """
     n = losses.shape[-2]
-    plain, own, sampling = shares(delta, union)
+    plain, own, sampling = shares(delta, models_compared)
     c, a, eta = offset.factor, offset.a, offset.eta
     mean = losses.mean((-2, -1))
     z = losses + _over(c, losses) * (losses - _over(a, losses)) ** 2
@@ -138,7 +138,7 @@ def ub_bound(
         "empirical risk": mean,
         "Monte-Carlo upper mean of Z": upper,
         "KL of weights": kl,
-        "ln union": np.log(union),
+        "ln union": np.log(models_compared),
         "complexity/n": (np.asarray(kl) - np.log(own)) / n,
         "a": a,
         "η": eta,
@@ -147,10 +147,10 @@ def ub_bound(
     return _stacked(steps, terms)
 
 
-def catoni_bound(losses: np.ndarray, kl: Reals, delta: float, union: int = 1) -> Bound:
+def catoni_bound(losses: np.ndarray, kl: Reals, delta: float, models_compared: int = 1) -> Bound:
     """Catoni's bound over a fixed grid of λ; holds for martingales."""
     n = losses.shape[-2]
-    plain, own, sampling = shares(delta, union)
+    plain, own, sampling = shares(delta, models_compared)
     mean, risk = _sampled_risk(losses, sampling)
     steps = {
         "empirical risk": mean,
@@ -163,40 +163,48 @@ def catoni_bound(losses: np.ndarray, kl: Reals, delta: float, union: int = 1) ->
         "empirical risk": mean,
         "Monte-Carlo upper risk": risk,
         "KL of weights": kl,
-        "ln union": np.log(union),
+        "ln union": np.log(models_compared),
         "ln grid": np.log(len(CATONI_GRID)),
         "complexity/n": (np.asarray(kl) + np.log(len(CATONI_GRID) / own)) / n,
     }
     return _stacked(steps, terms)
 
 
-def clopper_pearson_bound(losses: np.ndarray, delta: float, union: int = 1) -> Bound:
+def clopper_pearson_bound(losses: np.ndarray, delta: float, models_compared: int = 1) -> Bound:
     """Misses of a finished forecaster on unseen trajectories, one forecast each."""
     n = losses.shape[-1]
     misses = losses.sum(-1)
-    return _held_out(losses, lambda d: clopper_pearson(misses, n, d), delta, union, misses=misses)
+    return _held_out(
+        losses, lambda d: clopper_pearson(misses, n, d), delta, models_compared, misses=misses
+    )
 
 
-def betting_bound(losses: np.ndarray, delta: float, union: int = 1) -> Bound:
+def betting_bound(losses: np.ndarray, delta: float, models_compared: int = 1) -> Bound:
     """Losses of a finished forecaster on unseen trajectories; sharp where they vary little."""
-    return _held_out(losses, lambda d: betting(losses, d), delta, union)
+    return _held_out(losses, lambda d: betting(losses, d), delta, models_compared)
 
 
-def holdout_kl_bound(losses: np.ndarray, delta: float, union: int = 1) -> Bound:
+def holdout_kl_bound(losses: np.ndarray, delta: float, models_compared: int = 1) -> Bound:
     """kl⁻¹(R̂, ln(M/δ)/n) of a finished forecaster on unseen trajectories."""
     n, mean = losses.shape[-1], losses.mean(-1)
-    return _held_out(losses, lambda d: kl_inverse(mean, -np.log(d) / n), delta, union)
+    return _held_out(losses, lambda d: kl_inverse(mean, -np.log(d) / n), delta, models_compared)
 
 
 def _held_out(
-    losses: np.ndarray, bound: Callable[[float], Reals], delta: float, union: int, **terms: Reals
+    losses: np.ndarray,
+    bound: Callable[[float], Reals],
+    delta: float,
+    models_compared: int,
+    **terms: Reals,
 ) -> Bound:
     steps = {
         "empirical risk": losses.mean(-1),
         "confidence": bound(delta),
-        "union": bound(delta / union),
+        "union": bound(delta / models_compared),
     }
-    return _stacked(steps, {"empirical risk": losses.mean(-1), "ln union": np.log(union), **terms})
+    return _stacked(
+        steps, {"empirical risk": losses.mean(-1), "ln union": np.log(models_compared), **terms}
+    )
 
 
 def _stacked(steps: Mapping[str, Reals], terms: Mapping[str, Reals]) -> Bound:

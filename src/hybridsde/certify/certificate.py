@@ -24,8 +24,8 @@ class Certificate:
     n: int
     """Trajectories, or windows where they are sequential."""
     vacuous: bool
-    """Whether it says nothing, because every forecaster would get it."""
-    target: str
+    """Whether the bound is one or more, which is true of any forecaster and so says nothing."""
+    statement: str
     """What is promised, as a sentence."""
     assumptions: tuple[str, ...]
     """What the promise rests on and nobody checked."""
@@ -42,7 +42,7 @@ class Certificate:
 
     def __str__(self) -> str:
         width = max(len(name) for name in self.terms)
-        lines = [f"{self.kind}, loss {self.loss}", self.target]
+        lines = [f"{self.kind}, loss {self.loss}", self.statement]
         lines += [f"  {name:<{width}}  {value:.6g}" for name, value in self.terms.items()]
         lines += ["Not checked:", *(f"  - {line}" for line in self.assumptions)]
         return "\n".join(lines)

@@ -30,7 +30,7 @@ class ConformalBand:
     """Rows after the start that it holds for."""
     horizon: float
     """Time after the start that it holds for."""
-    target: str
+    statement: str
     assumptions: tuple[str, ...]
     positive: tuple[str, ...] = ()
     """States whose band is one of logarithms."""
@@ -68,7 +68,7 @@ class ConformalBand:
             f"stays inside the band at all of {times} observed times with probability "
             f"{1 - alpha:.4g}"
         )
-        target = (
+        statement = (
             f"A new trajectory from the same source {inside} or more, on average over the draw of "
             f"these {n} trajectories."
             if delta is None
@@ -76,7 +76,7 @@ class ConformalBand:
             f"one from the same source {inside} or more."
         )
         return cls(
-            radius, rank, n, alpha, delta, draws, times, horizon, target, assumptions, positive
+            radius, rank, n, alpha, delta, draws, times, horizon, statement, assumptions, positive
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -98,7 +98,7 @@ class ConformalBand:
             raise InputError(f"{path} is not a conformal band: {error}.") from None
 
     def __str__(self) -> str:
-        lines = [f"Conformal band of {self.radius:.4g} standard deviations", self.target]
+        lines = [f"Conformal band of {self.radius:.4g} standard deviations", self.statement]
         return "\n".join([*lines, "Not checked:", *(f"  - {line}" for line in self.assumptions)])
 
     def around(self, forecast: Forecast) -> xr.Dataset:

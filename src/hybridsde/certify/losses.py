@@ -42,7 +42,7 @@ class AbstractLoss(eqx.Module):
         """The loss over all observed values of one trajectory."""
 
     @abc.abstractmethod
-    def words(self) -> str:
+    def describe(self) -> str:
         """What its expectation is, for people."""
 
     def constants(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ class TruncatedError(AbstractLoss):
         scaled = (means.mean(0) - values) / self.scale
         return bounded(_mean(scaled**2, observed) / self.cutoff**2)
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """With its cut-off."""
         return (
             "squared error of the mean forecast, averaged over times and states in units of "
@@ -124,13 +124,13 @@ class IntervalMiss(AbstractLoss):
         inside = (ordered[k - 1] <= values) & (values <= ordered[-k])
         return bounded(_mean(1.0 - inside, observed))
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """With its level."""
         return f"share of values outside the {100 * self.level:.4g} % interval"
 
 
 def interval_rank(draws: int, level: float) -> int:
-    """K such that the k-th lowest and highest of so many draws enclose this probability."""
+    """k such that the k-th lowest and highest of so many draws enclose this probability."""
     rank = (1 - level) / 2 * (draws + 1)
     if round(rank) < 1 or abs(rank - round(rank)) > 1e-6:
         raise ValueError(f"{draws} draws have no {level:.4g} interval: {rank:.4g} is not whole.")
@@ -154,7 +154,7 @@ def band_score(
     values: Float[Array, "time obs"],
     observed: Bool[Array, "time obs"],
 ) -> Scalar:
-    """Max |y − ŷ|/σ̂ over all observed values, ŷ and σ̂ the mean and spread of the draws."""
+    """max |y − ŷ|/σ̂ over all observed values, ŷ and σ̂ the mean and spread of the draws."""
     centre, spread = draws.mean(0), draws.std(0, ddof=1)
     distance = jnp.where(observed, jnp.abs(values - centre) / spread, 0.0)
     return jnp.max(jnp.where(jnp.isfinite(distance), distance, jnp.inf), initial=0.0)
@@ -174,11 +174,11 @@ class BandMiss(AbstractLoss):
         values: Float[Array, "time obs"],
         observed: Bool[Array, "time obs"],
     ) -> Scalar:
-        """Of the whole trajectory."""
+        """One for the whole trajectory, as soon as one of its values is outside."""
         del means
         return (band_score(draws, values, observed) > self.radius).astype(values.dtype)
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """With its radius."""
         return (
             "probability that any value of a trajectory leaves the band of "
@@ -205,7 +205,7 @@ class ScaledCRPS(AbstractLoss):
         del means
         return bounded(_mean(crps(draws, values) / self.scale, observed) / self.cutoff)
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """With its cut-off."""
         return (
             f"CRPS, averaged over times and states in units of {_list(self.scale)}, divided by "
@@ -238,7 +238,7 @@ class TemperedLikelihood(AbstractLoss):
         per_path = squares.sum((1, 2)) / jnp.maximum(observed.sum(), 1)
         return bounded(1.0 - jnp.exp(-0.5 * per_path).mean())
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """As one minus a likelihood."""
         return (
             "one minus the likelihood per value, relative to a perfect hit, at a tolerance of "

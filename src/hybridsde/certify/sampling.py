@@ -1,4 +1,4 @@
-"""Losses of sampled forecasters: fresh weights and noise for every trajectory and every draw."""
+"""Losses of sampled hypotheses: fresh weights and noise for every trajectory and every draw."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -12,8 +12,7 @@ from jax import lax
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray, PyTree
 from hybridsde.certify.losses import AbstractLoss, band_score
 from hybridsde.data import Batch
-from hybridsde.model import BayesianSDE
-from hybridsde.simulate import AbstractSolver, simulate
+from hybridsde.forecast import AbstractBayesianForecaster, AbstractForecaster
 
 AT_ONCE = 30_000_000
 """Simulated numbers held in memory together; more are taken series by series."""
@@ -30,7 +29,7 @@ Judge = Callable[
 """What is made of one forecast: from means, draws, values and what was observed."""
 
 
-class Forecaster(NamedTuple):
+class Hypothesis(NamedTuple):
     """A hypothesis: `networks` draws of the weights, and `paths` sampled futures under each."""
 
     networks: int = 1
@@ -43,11 +42,10 @@ class Forecaster(NamedTuple):
 
 
 def sample_losses(
-    model: BayesianSDE,
-    solver: AbstractSolver,
+    forecaster: AbstractForecaster,
     batch: Batch,
     losses: Sequence[AbstractLoss],
-    forecaster: Forecaster,
+    hypothesis: Hypothesis,
     draws: int,
     *,
     key: PRNGKeyArray,
@@ -61,57 +59,52 @@ def sample_losses(
     def judge(means: Array, seen: Array, values: Array, observed: Array) -> Array:
         return jnp.stack([loss(means, seen, values, observed) for loss in losses])
 
-    found = _judge_forecasts(model, solver, batch, judge, forecaster, draws, key=key)
+    found = _judge_forecasts(forecaster, batch, judge, hypothesis, draws, key=key)
     return jnp.moveaxis(found, -1, 0)
 
 
 def sample_band_scores(
-    model: BayesianSDE,
-    solver: AbstractSolver,
+    forecaster: AbstractForecaster,
     batch: Batch,
-    forecaster: Forecaster,
+    hypothesis: Hypothesis,
     *,
     key: PRNGKeyArray,
 ) -> Float[Array, " series"]:
-    """Max |y − ŷ|/σ̂ of every trajectory, from one forecast each."""
+    """max |y − ŷ|/σ̂ of every trajectory, from one forecast each."""
 
     def judge(means: Array, seen: Array, values: Array, observed: Array) -> Array:
         del means
         return band_score(seen, values, observed)
 
-    return _judge_forecasts(model, solver, batch, judge, forecaster, 1, key=key)[:, 0]
+    return _judge_forecasts(forecaster, batch, judge, hypothesis, 1, key=key)[:, 0]
 
 
 def _judge_forecasts(
-    model: BayesianSDE,
-    solver: AbstractSolver,
+    forecaster: AbstractForecaster,
     batch: Batch,
     judge: Judge,
-    forecaster: Forecaster,
+    hypothesis: Hypothesis,
     draws: int,
     *,
     key: PRNGKeyArray,
 ) -> Float[Array, "series sample *shape"]:
     """Every one of `draws` forecasts of every trajectory, judged."""
+    context = forecaster.context
 
     def one_series(series: Batch, key: PRNGKeyArray) -> Array:
         path_key, noise_key = jr.split(key)
-        samples = draws * forecaster.networks
-        single = jax.tree.map(lambda leaf: leaf[None], _first_rows(series, model.context))
-        paths = simulate(
-            model, solver, single, samples=samples, paths=forecaster.paths, key=path_key
-        )
-        later = slice(model.context, None)
-        states = paths.states[:, 0, later]
-        means = model.observation.mean(states)
-        seen = model.observation.sample(states, key=noise_key)
-        shape = (draws, forecaster.size, *means.shape[1:])
-        values, observed = series.values[later], series.observed[later]
+        single = jax.tree.map(lambda leaf: leaf[None], _first_rows(series, context))
+        found = forecaster.predict(
+            single, draws * hypothesis.size, paths_per_weight=hypothesis.paths, key=path_key
+        ).after(context)
+        means, seen = found.means[:, 0], found.draws(key=noise_key)[:, 0]
+        shape = (draws, hypothesis.size, *means.shape[1:])
+        values, observed = series.values[context:], series.observed[context:]
         return jax.vmap(lambda m, s: judge(m, s, values, observed))(
             means.reshape(shape), seen.reshape(shape)
         )
 
-    held = batch.values.size * draws * forecaster.size * solver.substeps
+    held = batch.values.size * draws * hypothesis.size
     return _each_series(one_series, batch, key, one_by_one=held > AT_ONCE)
 
 
@@ -132,20 +125,20 @@ class Evidence(NamedTuple):
 
 
 def sample_evidence(
-    model: BayesianSDE, solver: AbstractSolver, batch: Batch, draws: int, *, key: PRNGKeyArray
+    forecaster: AbstractBayesianForecaster, batch: Batch, draws: int, *, key: PRNGKeyArray
 ) -> Evidence:
     """Ln z and the path KL of `draws` paths per trajectory, each with its own weights."""
+    first = forecaster.first_scored_row
 
     def one_series(series: Batch, key: PRNGKeyArray) -> Evidence:
         single = jax.tree.map(lambda leaf: leaf[None], series)
-        paths = simulate(model, solver, single, samples=draws, key=key)
-        later = slice(model.explained, None)
-        means = model.observation.mean(paths.states[:, 0, later])
-        z = (series.values[later] - means) / model.observation.sd.value
-        squares = jnp.where(series.observed[later], z**2, 0.0).sum((1, 2))
-        return Evidence(-0.5 * squares, paths.kl[:, 0])
+        found = forecaster.predict(single, draws, key=key)
+        later = found.after(first)
+        z = (series.values[first:] - later.means[:, 0]) / later.sd[:, 0]
+        squares = jnp.where(series.observed[first:], z**2, 0.0).sum((1, 2))
+        return Evidence(-0.5 * squares, found.path_kl[:, 0])
 
-    held = batch.values.size * draws * solver.substeps
+    held = batch.values.size * draws
     return _each_series(one_series, batch, key, one_by_one=held > AT_ONCE)
 
 

@@ -4,5 +4,4 @@ from hybridsde.cli import certify as _certify  # noqa: F401
 from hybridsde.cli import compare as _compare  # noqa: F401
 from hybridsde.cli import demo as _demo  # noqa: F401
 from hybridsde.cli import own_data as _own_data  # noqa: F401
-from hybridsde.cli import reproduce as _reproduce  # noqa: F401
 from hybridsde.cli.app import app as app

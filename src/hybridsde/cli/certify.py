@@ -1,17 +1,13 @@
 """`hybridsde certify`: how far can the forecasts of a run be trusted?"""
 
-import hashlib
 import json
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 
-from hybridsde._errors import InputError
 from hybridsde.cli.app import app
-from hybridsde.cli.own_data import Json, RunFolder, Trust, notices, open_run
+from hybridsde.cli.own_data import Json, RunFolder, Trust, notices
 
 LOSS_HELP = (
     "error (squared, cut off), interval (share of values outside the 90 % interval), band (any "
@@ -33,7 +29,7 @@ def certify(
     loss: Annotated[str, typer.Option(help=LOSS_HELP)] = "error",
     bound: Annotated[str, typer.Option(help=BOUND_HELP)] = "auto",
     delta: Annotated[float, typer.Option(help="The promise may be false this often.")] = 0.05,
-    union: Annotated[
+    models_compared: Annotated[
         int, typer.Option(min=1, help="Models that were compared on these trajectories.")
     ] = 1,
     dependence: Annotated[
@@ -66,75 +62,32 @@ def certify(
     horizon, the first so many rows of every trajectory count. Each certificate is kept in
     RUN/certificates and shown by `hybridsde report`.
     """
-    from hybridsde._files import make_folder
-    from hybridsde.report.certificates import FOLDER, band_table, certificate_table
+    from hybridsde.project.recordings import Certification
+    from hybridsde.report.certificates import band_table, certificate_table
 
     console = Console(stderr=as_json)
-    with notices(console):
-        loaded, recordings, reference = _recordings(run, data, bound, windows, trust)
-        with console.status("Forecasting …"):
-            if bound == "conformal":
-                rest = None if confidence is None else 1 - confidence
-                found: Any = loaded.conformal(recordings, alpha=alpha, delta=rest, seed=seed)
-            else:
-                found = loaded.certify(
-                    recordings,
-                    loss=loss,
-                    bound=bound,
-                    delta=delta,
-                    union=union,
-                    dependence=dependence,
-                    ensemble=ensemble,
-                    draws=draws,
-                    reference=reference,
-                    seed=seed,
-                )
-    make_folder(run / FOLDER)
-    name = bound if bound in ("conformal", "paper") else f"{loss}-{bound}"
-    digest = hashlib.sha256(json.dumps(found.to_dict(), sort_keys=True).encode()).hexdigest()
-    path = run / FOLDER / f"{name}-{digest[:6]}.json"
-    found.save(path)
+    with notices(console), console.status("Forecasting …"):
+        work = Certification.open(run, data, bound, windows, trust=trust)
+        if bound == "conformal":
+            found, path = work.conformal(alpha=alpha, confidence=confidence, seed=seed)
+            table = band_table(found)
+        else:
+            found, path = work.certify(
+                loss=loss,
+                bound=bound,
+                delta=delta,
+                models_compared=models_compared,
+                dependence=dependence,
+                ensemble=ensemble,
+                draws=draws,
+                seed=seed,
+            )
+            table = certificate_table(found)
     if as_json:
         typer.echo(json.dumps(found.to_dict(), indent=1, ensure_ascii=False))
         return
-    console.print(band_table(found) if bound == "conformal" else certificate_table(found))
-    console.print(f"[bold]{found.target}[/bold]", highlight=False)
+    console.print(table)
+    console.print(f"[bold]{found.statement}[/bold]", highlight=False)
     for line in found.assumptions:
         console.print(f"not checked: {line}", highlight=False, markup=False)
     console.print(f"Wrote {path}.", soft_wrap=True)
-
-
-def _recordings(folder: Path, data: str | None, bound: str, windows: int | None, trust: bool):
-    """A run, trajectories to certify it on, and others to settle constants on."""
-    from hybridsde.run.project import as_certified, division_of
-
-    if data is not None:
-        loaded, recordings = open_run(folder, data, trust)
-    else:
-        loaded, recordings = _kept(folder, bound, trust)
-    if np.any(recordings.lengths <= loaded.declared.context):
-        raise InputError("A trajectory ends with its start, so nothing can be forecast. Remove it.")
-    if windows is not None:
-        recordings = recordings.pieces(windows + 1)
-    else:
-        recordings = as_certified(loaded, recordings)
-    if "reference" in loaded.facts:
-        return loaded, recordings, None
-    try:
-        reference = as_certified(loaded, division_of(folder, loaded).train)
-    except InputError:
-        reference = None
-    return loaded, recordings, reference
-
-
-def _kept(folder: Path, bound: str, trust: bool):
-    """All recordings of the run folder that a certificate may use."""
-    from hybridsde.run import Run
-    from hybridsde.run.project import division_of
-
-    loaded = Run.load(folder, trust=trust)
-    parts = list(division_of(folder, loaded).parts().values())
-    whole = parts[0]
-    for part in parts[1:]:
-        whole = whole.join(part)
-    return loaded, loaded.certifiable(whole, bound)

@@ -31,18 +31,19 @@ def compare(
 ) -> None:
     """Black box, physics alone and hybrid, with and without PAC-Bayes, on the same split.
 
-    With `--methods all` also what else could have been used, trained for as many epochs.
+    With `--methods all` also what else could have been used. Every system is trained by its own
+    settings; all are calibrated on the same validation recordings.
 
     Writes scores.csv (one row per fit, after every system), comparison.csv, comparison.md and
     comparison.png/svg.
     """
     from hybridsde._files import write_whole
+    from hybridsde.project.compare import others, summarise, variants
+    from hybridsde.project.comparison_folder import check_folder, compare_into
+    from hybridsde.project.project import Project
     from hybridsde.report.comparison import comparison_figure, comparison_markdown, variant_names
-    from hybridsde.report.paper_figures import save
+    from hybridsde.report.figures import save
     from hybridsde.report.terminal import fit_progress, frame_table
-    from hybridsde.run.compare import others, summarise, variants
-    from hybridsde.run.comparison_folder import check_folder, compare_into
-    from hybridsde.run.project import Project
 
     console = Console(stderr=as_json)
     again = ("compare", config, "--out", out, "--seeds", seeds, "--methods", methods)

@@ -17,8 +17,8 @@ def demo(
     ),
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
     epochs: Annotated[
-        int | None, typer.Option(min=1, help="Shorter or longer training than the default 500.")
-    ] = None,
+        int, typer.Option(min=1, help="Shorter or longer training than the default.")
+    ] = 500,
 ) -> None:
     """Run the embedded example: Lorenz with one equation known, against a black box.
 
@@ -26,8 +26,7 @@ def demo(
     learned. Both models see 20 short sequences. Writes OUT/scores.csv and OUT/forecast.png.
     """
     from hybridsde.datasets import lorenz
-    from hybridsde.experiments.demo import WRONG_KAPPA, run_demo
-    from hybridsde.experiments.lorenz import PROTOCOLS
+    from hybridsde.project.demo import LENGTH, WRONG_KAPPA, run_demo
     from hybridsde.report.figures import compare_forecasts
     from hybridsde.report.terminal import fit_progress, frame_table
 
@@ -45,7 +44,7 @@ def demo(
         result.forecasts,
         result.truth,
         title="Forecasts of the Lorenz attractor from one start",
-        trained=(PROTOCOLS["24"].train_length - 1) * lorenz.RECORDER.interval,
+        trained=(LENGTH - 1) * lorenz.RECORDER.interval,
     )
     figure.savefig(out / "forecast.png", dpi=150)
     columns = ["mse", "rmse", "crps", "coverage90", "width90"]

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 from rich.console import Console
 
@@ -85,8 +84,8 @@ def init(
     equations, into the folder OUT (lotka_volterra by default).
     """
     from hybridsde._files import write_whole
-    from hybridsde.experiments.example import write_example
-    from hybridsde.run.starter import starter
+    from hybridsde.project.example import write_example
+    from hybridsde.project.settings_template import settings_template
 
     if example:
         folder = out or Path("lotka_volterra")
@@ -99,7 +98,7 @@ def init(
     target = out or table.with_suffix(".toml")
     if target.exists():
         raise InputError(f"{target} exists. Choose another name with --out.")
-    text = starter(table, target.parent)
+    text = settings_template(table, target.parent)
     write_whole(target, text)
     typer.echo(f"Wrote {target}. Add the equations that you know, then: hybridsde check {target}")
 
@@ -107,8 +106,8 @@ def init(
 @app.command()
 def check(config: Config) -> None:
     """Check data, equations and settings without fitting, and say what a fit would do."""
+    from hybridsde.project.project import Project
     from hybridsde.report.overview import overview
-    from hybridsde.run.project import Project
 
     console = Console()
     with notices(console):
@@ -132,9 +131,9 @@ def fit(
     Ctrl-C, a crash or a power cut lose at most a few seconds of work: --resume goes on, and ends
     with the same numbers.
     """
+    from hybridsde.project.project import Project, check_target
     from hybridsde.report.overview import score_table
     from hybridsde.report.terminal import fit_progress
-    from hybridsde.run.project import Project, check_target
 
     console = Console()
     began = time.monotonic()
@@ -144,8 +143,9 @@ def fit(
         again = ("fit", config, "--out", out)
         with resumable(*again), fit_progress(Console(quiet=quiet)) as watch:
             run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
-    if "test_scores" in run.facts:
-        console.print(score_table(run.facts["test_scores"], "Forecasts of held-out trajectories"))
+    if run.metadata.test_scores is not None:
+        title = "Forecasts of held-out trajectories"
+        console.print(score_table(run.metadata.test_scores, title))
     seconds = time.monotonic() - began
     console.print(f"Wrote {out} in {seconds:.0f} s. Next: hybridsde report {out}", soft_wrap=True)
 
@@ -165,21 +165,16 @@ def score(
 
     Where the settings name a horizon, trajectories are cut into pieces of that many rows first.
     """
+    from hybridsde.project.recordings import score_run
     from hybridsde.report.overview import score_table
-    from hybridsde.run.project import as_scored, plain_scores
 
     console = Console(stderr=as_json)
     with notices(console):
-        loaded, recordings = open_run(run, data, trust)
-        settings = loaded.facts["settings"]["forecast"]
-        if np.any(recordings.lengths < 2):
-            raise InputError("A trajectory of one row has nothing to score. Remove it.")
-        recordings = as_scored(loaded, recordings)
-        scores = plain_scores(loaded.score(recordings, draws=draws or settings["draws"]))
+        scores, count = score_run(run, data, draws, trust=trust)
     if as_json:
-        typer.echo(json.dumps(scores, indent=1))
+        typer.echo(json.dumps(scores.to_dict(), indent=1))
     else:
-        console.print(score_table(scores, f"{len(recordings)} trajectories"))
+        console.print(score_table(scores, f"{count} trajectories"))
 
 
 @app.command()
@@ -205,52 +200,21 @@ def forecast(
     holds every draw of states and measurements. Without --steps and --times, the times of the
     data are used.
     """
-    from hybridsde.forecast.export import future_of, write_forecast
-    from hybridsde.run.project import division_of
+    from hybridsde.forecast.export import write_forecast
+    from hybridsde.project.recordings import forecast_run
 
     console = Console()
     if steps and times:
         raise InputError("Give --steps or --times, not both.")
     with notices(console):
-        loaded, recordings = open_run(run, data, trust)
-        chosen = loaded.facts["settings"]["forecast"]
-        clock, inputs = future_of(
-            recordings,
-            steps,
-            times,
-            interval=recordings.interval or division_of(run, loaded).train.interval or 1.0,
-            interpolation=loaded.declared.interpolation,
-        )
-        count = draws or chosen["draws"]
-        per_weight = chosen["paths_per_weight"] if count % chosen["paths_per_weight"] == 0 else 1
-        result = loaded.forecast(
-            recordings.start(), clock, inputs=inputs, draws=count, paths_per_weight=per_weight
-        )
-        write_forecast(result, out)
+        found = forecast_run(run, data, steps, times, draws, trust=trust)
+        write_forecast(found, out)
+    sizes = found.observations.sizes
     console.print(
-        f"Wrote {out}: {len(recordings)} trajectories, {clock.shape[1]} times, {count} draws.",
+        f"Wrote {out}: {sizes['trajectory']} trajectories, {sizes['time']} times, "
+        f"{sizes['draw']} draws.",
         soft_wrap=True,
     )
-
-
-def open_run(folder: Path, data: str | None, trust: bool):
-    """A run, and recordings to use it on: those of a file, or those that it was not fitted to."""
-    from hybridsde.data import read_table
-    from hybridsde.run import Run
-    from hybridsde.run.project import division_of
-    from hybridsde.run.settings_file import check_settings
-
-    loaded = Run.load(folder, trust=trust)
-    if "settings" not in loaded.facts:
-        raise InputError(f"{folder} was saved from Python, without settings. Use it from Python.")
-    if data is not None:
-        settings = check_settings(loaded.facts["settings"], str(folder)).data
-        recordings = read_table(data, settings.columns, separator=settings.separator, strict=False)
-        return loaded, recordings
-    kept = division_of(folder, loaded).test
-    if kept is None:
-        raise InputError(f"{folder} kept no recordings for a test. Name a file: --data.")
-    return loaded, kept
 
 
 @app.command()
@@ -263,9 +227,9 @@ def report(
     The page needs no network and can be mailed. Nothing is trained. In the folder of a comparison
     the page holds its table and figures.
     """
+    from hybridsde.project.comparison_folder import SCORES_FILE
     from hybridsde.report.comparison import write_comparison_page
     from hybridsde.report.page import write_page
-    from hybridsde.run.comparison_folder import SCORES_FILE
 
     console = Console()
     if (run / SCORES_FILE).exists():

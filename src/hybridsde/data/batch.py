@@ -59,7 +59,7 @@ class Batch(eqx.Module):
         """The series at these positions, in this order."""
         return jax.tree.map(lambda leaf: leaf[indices], self)
 
-    def snippets(self, length: int, *, key: PRNGKeyArray) -> "Batch":
+    def random_windows(self, length: int, *, key: PRNGKeyArray) -> "Batch":
         """A random window of `length` rows of every series, or all of a shorter one."""
         rows = self.recorded.sum(1)
         last = jnp.maximum(rows - length, 0)
@@ -82,7 +82,7 @@ class Batch(eqx.Module):
         return jax.vmap(of_one)(self, starts)
 
     def windows(self, length: int, stride: int) -> "Batch":
-        """Every series cut into overlapping pieces of one length. For series without padding."""
+        """As `Trajectories.windows`, for series without padding."""
         rows = np.arange(0, self.times.shape[-1] - length + 1, stride)[:, None] + np.arange(length)
 
         def pieces(leaf: Array, rows: np.ndarray) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError, suggest
-from hybridsde.data.cells import FILE, LINE, SOURCE
+from hybridsde.data.parsing import FILE, LINE, SOURCE
 from hybridsde.data.table import Columns, from_frame
 from hybridsde.data.trajectories import Trajectories
 

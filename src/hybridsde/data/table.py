@@ -9,7 +9,7 @@ import pandas as pd
 import xarray as xr
 
 from hybridsde._errors import InputError, InputNotice, suggest
-from hybridsde.data.cells import FILE, LINE, SOURCE, numbers_of, place, source_of, times_of
+from hybridsde.data.parsing import FILE, LINE, SOURCE, numbers_of, place, source_of, times_of
 from hybridsde.data.trajectories import Trajectories
 
 ID, TIME = "\0id", "\0time"

@@ -159,15 +159,24 @@ class Trajectories:
         inside = np.array([origin in first for origin in self.origins])
         return self.take(np.flatnonzero(inside)), self.take(np.flatnonzero(~inside))
 
-    def windows(self, length: int, stride: int | None = None) -> "Trajectories":
-        """Cut every series into windows of `length` times; a shorter rest is left out."""
+    def windows(
+        self, length: int, stride: int | None = None, *, least: int | None = None
+    ) -> "Trajectories":
+        """Every series cut into windows of `length` times, one beginning every `stride` times.
+
+        A shorter window at the end is dropped, unless it has `least` times or more.
+        `windows(n, n - 1, least=2)` uses every interval once: a window begins at the last time of
+        the one before.
+        """
         stride = length if stride is None else stride
+        least = length if least is None else least
         check_whole(length, "length", least=2)
         check_whole(stride, "stride")
+        check_whole(least, "least")
         cuts = [
-            (series, start, start + length)
-            for series in range(len(self))
-            for start in range(0, int(self.lengths[series]) - length + 1, stride)
+            (series, start, min(start + length, rows))
+            for series, rows in enumerate(map(int, self.lengths))
+            for start in range(0, rows - least + 1, stride)
         ]
         if not cuts:
             raise ValueError(
@@ -176,21 +185,8 @@ class Trajectories:
             )
         return self.cut(cuts)
 
-    def pieces(self, length: int) -> "Trajectories":
-        """Every series cut into pieces of at most `length` times, so that all of it is used.
-
-        A piece begins at the last time of the one before.
-        """
-        check_whole(length, "length", least=2)
-        cuts = [
-            (series, start, min(start + length, int(self.lengths[series])))
-            for series in range(len(self))
-            for start in range(0, int(self.lengths[series]) - 1, length - 1)
-        ]
-        return self.cut(cuts)
-
     def cut(self, cuts: Sequence[tuple[int, int, int]]) -> "Trajectories":
-        """Pieces of series: position, first row, and the row after the last."""
+        """Windows by position of the series, first row, and the row after the last."""
         longest = max(end - start for _, start, end in cuts)
         series = np.array([s for s, _, _ in cuts])[:, None]
         starts, ends = (np.array([cut[n] for cut in cuts])[:, None] for n in (1, 2))

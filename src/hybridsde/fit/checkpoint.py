@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -73,6 +74,17 @@ def _digest(arrays: Mapping[str, np.ndarray]) -> str:
     for name in sorted(arrays):
         content.update(name.encode())
         content.update(arrays[name].tobytes())
+    return content.hexdigest()
+
+
+def fingerprint(*parts: Any) -> str:
+    """One hash of plain data, declarations and trees of arrays."""
+    content = hashlib.sha256()
+    for part in parts:
+        content.update(repr(jax.tree_util.tree_structure(part)).encode())
+        for leaf in jax.tree_util.tree_leaves(part):
+            numeric = isinstance(leaf, jax.Array | np.ndarray)
+            content.update(np.asarray(leaf).tobytes() if numeric else repr(leaf).encode())
     return content.hexdigest()
 
 

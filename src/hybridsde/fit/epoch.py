@@ -11,10 +11,9 @@ from jax import lax
 
 from hybridsde._types import PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
+from hybridsde.fit.config import Schedule, batches_of
 from hybridsde.fit.state import FitState, all_finite, choose
-from hybridsde.fit.training import Training
 from hybridsde.objective import AbstractObjective, Terms
-from hybridsde.simulate import AbstractSolver
 
 EXPLODED = 100.0
 """A training loss this many times its starting size above its start has exploded."""
@@ -29,15 +28,10 @@ class Problem(eqx.Module):
     train: Batch
     validation: Batch | None
     objective: AbstractObjective
-    solver: AbstractSolver
-    training: Training = eqx.field(static=True)
+    schedule: Schedule
+    batch_size: int = eqx.field(static=True)
     length: int | None = eqx.field(static=True, default=None)
     """Rows of the random windows that are trained on; None for whole series."""
-
-    @property
-    def steps(self) -> int:
-        """Gradient steps of the whole fit."""
-        return self.training.steps(self.train.count, self.train.times.shape[-1])
 
 
 class EpochLog(NamedTuple):
@@ -66,7 +60,7 @@ def run_epoch(state: FitState, problem: Problem) -> tuple[FitState, EpochLog]:
     taken = jnp.isfinite(terms.loss)
     terms = jax.tree.map(lambda rows: jnp.mean(rows, where=taken), terms)
     validation_loss = _validate(carry[0], problem, key=state.key)
-    after = _judge(state, carry, terms, validation_loss, problem.training)
+    after = _update_best(state, carry, terms, validation_loss, problem.schedule)
     return choose(state.stopped, state, after), EpochLog(terms, validation_loss)
 
 
@@ -75,10 +69,10 @@ def _validate(parameters: PyTree, problem: Problem, *, key: PRNGKeyArray) -> Sca
     if problem.validation is None:
         return None
     model = eqx.combine(parameters, problem.frozen)
-    objective, solver, held_out = problem.objective, problem.solver, problem.validation
+    objective, held_out = problem.objective, problem.validation
 
     def one(key: PRNGKeyArray) -> Scalar:
-        return objective(model, solver, held_out, held_out.count, key=key).log_likelihood
+        return objective(model, held_out, held_out.count, key=key).log_likelihood
 
     return -jax.vmap(one)(jr.split(key, VALIDATION_DRAWS)).mean()
 
@@ -86,9 +80,10 @@ def _validate(parameters: PyTree, problem: Problem, *, key: PRNGKeyArray) -> Sca
 def _shuffle(problem: Problem, *, key: PRNGKeyArray):
     """Indices of every batch; the last is filled up from the front of the same shuffle."""
     series = problem.train.count
-    size = min(problem.training.batch_size, series)
+    size = min(problem.batch_size, series)
     order = jr.permutation(key, series)
-    steps = problem.training.batches(series, problem.train.times.shape[-1], problem.length)
+    rows = problem.train.times.shape[-1]
+    steps = batches_of(problem.batch_size, series, rows, problem.length)
     return jnp.resize(order, (steps, size))
 
 
@@ -96,9 +91,9 @@ def draw_batch(problem: Problem, *, key: PRNGKeyArray) -> Batch:
     """Some training series, or random windows of them."""
     order_key, window_key = jr.split(key)
     series = problem.train.count
-    chosen = jr.permutation(order_key, series)[: min(problem.training.batch_size, series)]
+    chosen = jr.permutation(order_key, series)[: min(problem.batch_size, series)]
     batch = problem.train.take(chosen)
-    return batch if problem.length is None else batch.snippets(problem.length, key=window_key)
+    return batch if problem.length is None else batch.random_windows(problem.length, key=window_key)
 
 
 def _step(carry, indices, key: PRNGKeyArray, problem: Problem):
@@ -108,23 +103,23 @@ def _step(carry, indices, key: PRNGKeyArray, problem: Problem):
     batch = problem.train.take(indices)
     if problem.length is not None:
         window_key, key = jr.split(key)
-        batch = batch.snippets(problem.length, key=window_key)
+        batch = batch.random_windows(problem.length, key=window_key)
 
     def loss(parameters: PyTree):
         model = eqx.combine(parameters, problem.frozen)
-        terms = problem.objective(model, problem.solver, batch, total, key=key)
+        terms = problem.objective(model, batch, total, key=key)
         return terms.loss, terms
 
     gradient, terms = jax.grad(loss, has_aux=True)(parameters)
     finite = jnp.isfinite(terms.loss) & all_finite(gradient)
-    updates, advanced = problem.training.optimiser(problem.steps).update(gradient, optimiser)
+    updates, advanced = problem.schedule.optimiser().update(gradient, optimiser)
     moved = eqx.apply_updates(parameters, updates)
     parameters, optimiser = choose(finite, (moved, advanced), (parameters, optimiser))
     return (parameters, optimiser, jnp.where(finite, 0, bad_steps + 1)), terms
 
 
-def _judge(
-    state: FitState, carry, terms: Terms, validation_loss: Scalar | None, training: Training
+def _update_best(
+    state: FitState, carry, terms: Terms, validation_loss: Scalar | None, schedule: Schedule
 ) -> FitState:
     """Keep the best, and decide whether the fit is over.
 
@@ -139,9 +134,8 @@ def _judge(
     first = jnp.where(jnp.isfinite(state.first_loss), state.first_loss, terms.loss)
     since_best = jnp.where(better, 0, state.since_best + 1)
     exploded = terms.loss - first > EXPLODED * (1 + jnp.abs(first))
-    diverged = exploded | (bad_steps >= training.bad_steps)
-    patience = training.patience if validated else None
-    waited = False if patience is None else since_best >= patience
+    diverged = exploded | (bad_steps >= schedule.bad_steps)
+    waited = since_best >= schedule.patience if validated else False
     return FitState(
         parameters=parameters,
         optimiser=optimiser,

@@ -1,4 +1,4 @@
-"""Langevin steps of the weights, after the most probable ones were found."""
+"""Langevin steps of the weights, a phase after the most probable ones were found."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,11 +13,12 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from hybridsde._types import Array, Float, Int, Keys, PRNGKeyArray, PyTree, Scalar
+from hybridsde.data.checks import check_positive, check_whole
 from hybridsde.fit.epoch import EpochLog, Problem, draw_batch
-from hybridsde.fit.progress import Told
+from hybridsde.fit.progress import ProgressReporter
 from hybridsde.fit.state import all_finite, choose
 from hybridsde.model import MLP, BayesianMLP, BayesianSDE, SampledNetworks
-from hybridsde.objective import SGLD, Terms
+from hybridsde.objective import Terms
 
 LANGEVIN = np.uint32(2**32 - 1)
 """Folded into the key of a fit to give that of its Langevin steps; no epoch has this number."""
@@ -25,6 +26,62 @@ BATCHES, ITERATIONS = 4, 12
 """The steepest curvature is the largest on so many batches, each found in so many iterations."""
 NUDGE = 1e-3
 """Gradients are compared this far apart, as a share of the length of the weights."""
+DECAY = 0.55
+"""The step falls with this power of time (Welling and Teh 2011)."""
+
+
+class Langevin(eqx.Module):
+    """Stochastic-gradient Langevin dynamics, after a fit of `LogPosterior`: D-BNN (SGLD).
+
+    The weights alone go on from the most probable ones with noise that decays (Welling and Teh
+    2011),
+
+        θ ← θ + ε_t ∇[Σ_n ln p(Y_n | θ) + ln p_pri(θ)] + √(2 ε_t) η,
+        ε_t = (ε/λ) (1 + 100 t/T)^−0.55,
+
+    where λ is the steepest curvature at the most probable weights: steps of more than 2/λ diverge,
+    and λ differs by many orders of magnitude from one model to another. `keep` networks from the
+    second half of the T `steps` are what forecasts draw from, each held along its path. Where
+    random windows are trained on, those of the last length stand for the series here too. A fit
+    that is taken up from a checkpoint repeats its Langevin steps.
+    """
+
+    steps: int = eqx.field(static=True, default=5000)
+    step_size: float = eqx.field(static=True, default=0.5)
+    """ε, the first step in units of 1/λ."""
+    keep: int = eqx.field(static=True, default=50)
+
+    def __check_init__(self):
+        check_whole(self.keep, "keep")
+        check_whole(self.steps, "steps", least=self.blocks)
+        if self.steps % self.blocks:
+            raise ValueError(
+                f"`steps` must be a multiple of twice `keep`, {self.blocks}, but is {self.steps}."
+            )
+        check_positive(self.step_size, "step_size")
+
+    @property
+    def blocks(self) -> int:
+        """Steps come in so many blocks; a network is kept after each of the later half."""
+        return 2 * self.keep
+
+    def pace(self) -> "Pace":
+        """Its numbers as arrays."""
+        block = self.steps // self.blocks
+        return Pace(jnp.asarray(self.step_size, float), jnp.asarray(self.steps), jnp.asarray(block))
+
+
+class Pace(eqx.Module):
+    """How far and how many steps, as data to the compiled program."""
+
+    step_size: Scalar
+    steps: Int[Array, ""]
+    block: Int[Array, ""]
+    """Steps of one block."""
+
+    def at(self, t: Int[Array, ""]) -> Float[Array, ""]:
+        """ε_t in units of 1/λ."""
+        return self.step_size * (1 + 100 * t / self.steps) ** -DECAY
 
 
 class Chain(eqx.Module):
@@ -61,26 +118,28 @@ class Randomness(NamedTuple):
 def sample(
     model: BayesianSDE,
     problem: Problem,
-    told: Told,
+    langevin: Langevin,
+    report: ProgressReporter,
+    epochs: int,
     keys: PRNGKeyArray | Keys,
     apply: Callable,
 ) -> tuple[BayesianSDE, np.ndarray]:
     """The model that draws networks which chains visited, and which chains could not move.
 
-    `apply` maps over repetitions where there are several.
+    `apply` maps over repetitions where there are several; `epochs` were trained before.
     """
-    objective, training = _objective(problem), problem.training
-    problem = replace(problem, frozen=None, length=training.length_at(training.epochs - 1))
+    problem = replace(problem, frozen=None)
     chain = _begin(apply, model, keys, problem)
     curvature = np.asarray(chain.curvature)
+    pace = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, curvature.shape), langevin.pace())
     visited = []
-    for block in range(objective.blocks):
+    for block in range(langevin.blocks):
         numbers = jnp.full(curvature.shape, block)
-        chain, terms = _block(apply, chain, numbers, keys, problem)
+        chain, terms = _block(apply, chain, numbers, pace, keys, problem)
         visited.append(chain.weights)
-        told(training.epochs + block + 1, EpochLog(terms, None).columns())
+        report(epochs + block + 1, EpochLog(terms, None).columns())
     kept = jax.tree.map(
-        lambda *leaves: jnp.stack(leaves, curvature.ndim), *visited[-objective.keep :]
+        lambda *leaves: jnp.stack(leaves, curvature.ndim), *visited[-langevin.keep :]
     )
     stuck = ~(np.isfinite(curvature) & (curvature > 0))
     return model.with_networks(SampledNetworks(kept)), np.asarray(stuck)
@@ -93,9 +152,14 @@ def _begin(apply: Callable, models: BayesianSDE, keys: PRNGKeyArray | Keys, prob
 
 @eqx.filter_jit
 def _block(
-    apply: Callable, chains: Chain, blocks: Array, keys: PRNGKeyArray | Keys, problem: Problem
+    apply: Callable,
+    chains: Chain,
+    blocks: Array,
+    pace: Pace,
+    keys: PRNGKeyArray | Keys,
+    problem: Problem,
 ):
-    return apply(run_block, chains, blocks, keys, problem)
+    return apply(run_block, chains, blocks, pace, keys, problem)
 
 
 def begin(model: BayesianSDE, key: PRNGKeyArray, problem: Problem) -> Chain:
@@ -138,24 +202,30 @@ def steepest(
 
 
 def run_block(
-    chain: Chain, block: Int[Array, ""], key: PRNGKeyArray, problem: Problem
+    chain: Chain, block: Int[Array, ""], pace: Pace, key: PRNGKeyArray, problem: Problem
 ) -> tuple[Chain, Terms]:
     """Some Langevin steps, and the terms of the loss after them. No step is taken to infinity."""
-    from blackjax.sgmcmc.sgld import build_kernel  # a slow import, for this method alone
+    random, ascent = Randomness.of(key), _ascent(chain, problem)
 
-    objective, random = _objective(problem), Randomness.of(key)
-    kernel, ascent = build_kernel(), _ascent(chain, problem)
+    def step(number: Int[Array, ""], weights: MLP) -> MLP:
+        t = block * pace.block + number
+        batch_key, path_key, noise_key = jr.split(jr.fold_in(random.steps, t), 3)
+        gradient = ascent(weights, (batch_key, path_key))
+        moved = langevin_step(weights, gradient, pace.at(t) / chain.curvature, key=noise_key)
+        return choose(all_finite(moved), moved, weights)
 
-    def step(weights: MLP, t: Int[Array, ""]):
-        *keys, noise_key = jr.split(jr.fold_in(random.steps, t), 3)
-        size = objective.step_at(t) / chain.curvature
-        moved = kernel(noise_key, weights, ascent, keys, size)
-        return choose(all_finite(moved), moved, weights), None
-
-    size = objective.steps // objective.blocks
-    weights, _ = lax.scan(step, chain.weights, block * size + jnp.arange(size))
+    weights = lax.fori_loop(0, pace.block, step, chain.weights)
     report = jr.split(jr.fold_in(random.report, block))
     return chain.at(weights), _terms(chain, weights, problem, *report)
+
+
+def langevin_step(weights: PyTree, gradient: PyTree, size: Scalar, *, key: PRNGKeyArray) -> PyTree:
+    """θ + ε ∇ ln p + √(2ε) η, η standard normal (Welling and Teh 2011, eq. 4)."""
+    flat, unravel = ravel_pytree(weights)
+    eta = unravel(jr.normal(key, flat.shape, flat.dtype))
+    return jax.tree.map(
+        lambda w, g, n: w + size * g + jnp.sqrt(2 * size) * n, weights, gradient, eta
+    )
 
 
 def _ascent(chain: Chain, problem: Problem) -> Callable[[MLP, PyTree], MLP]:
@@ -172,9 +242,4 @@ def _terms(
     chain: Chain, weights: MLP, problem: Problem, batch_key: PRNGKeyArray, path_key: PRNGKeyArray
 ) -> Terms:
     model, batch = chain.at(weights).model, draw_batch(problem, key=batch_key)
-    return problem.objective(model, problem.solver, batch, problem.train.count, key=path_key)
-
-
-def _objective(problem: Problem) -> SGLD:
-    assert isinstance(problem.objective, SGLD)
-    return problem.objective
+    return problem.objective(model, batch, problem.train.count, key=path_key)

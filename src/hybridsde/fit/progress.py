@@ -19,12 +19,12 @@ class Progress:
 
 
 Callback = Callable[[Progress], None]
-Watch = Callable[[str], tuple[Callback, ...]]
+CallbackFactory = Callable[[str], tuple[Callback, ...]]
 """Given the name of a fit, callbacks that follow it."""
 
 
 @dataclass(frozen=True)
-class Told:
+class ProgressReporter:
     """The callbacks, and how far all of it is: chunks of fits, each of so many epochs."""
 
     callbacks: tuple[Callback, ...]

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from hybridsde._parameters import trainable
 from hybridsde._types import Array, Bool, Int, PRNGKeyArray, PyTree, Scalar
-from hybridsde.fit.training import Training
+from hybridsde.fit.config import Schedule
 
 Selection = Callable[[PyTree], PyTree]
 """Marks the arrays of a model that training may move."""
@@ -36,8 +36,7 @@ class FitState(eqx.Module):
     def init(
         cls,
         model: eqx.Module,
-        training: Training,
-        steps: int,
+        schedule: Schedule,
         select: Selection = trainable,
         *,
         key: PRNGKeyArray,
@@ -47,7 +46,7 @@ class FitState(eqx.Module):
         zero = jnp.zeros((), int)
         state = cls(
             parameters=parameters,
-            optimiser=training.optimiser(steps).init(parameters),
+            optimiser=schedule.optimiser().init(parameters),
             best=parameters,
             best_loss=jnp.full((), jnp.inf, float),
             first_loss=jnp.full((), jnp.inf, float),

@@ -1,17 +1,20 @@
-"""Predictive paths from any start on any time grid, and their scores."""
+"""Forecasters, what declares them, their labelled draws, and scores."""
 
-from hybridsde.forecast.evaluate import evaluate as evaluate
-from hybridsde.forecast.evaluate import score_ensembles as score_ensembles
-from hybridsde.forecast.evaluate import score_many as score_many
-from hybridsde.forecast.evaluate import score_paths as score_paths
-from hybridsde.forecast.evaluate import score_seen as score_seen
+from hybridsde.forecast.ensemble import Ensemble as Ensemble
+from hybridsde.forecast.evaluation import evaluate as evaluate
+from hybridsde.forecast.evaluation import evaluate_many as evaluate_many
 from hybridsde.forecast.forecast import Forecast as Forecast
-from hybridsde.forecast.forecast import label as label
-from hybridsde.forecast.paths import clock_of as clock_of
-from hybridsde.forecast.paths import future as future
-from hybridsde.forecast.paths import predict as predict
+from hybridsde.forecast.forecaster import AbstractBayesianForecaster as AbstractBayesianForecaster
+from hybridsde.forecast.forecaster import AbstractForecaster as AbstractForecaster
+from hybridsde.forecast.forecaster import Prediction as Prediction
+from hybridsde.forecast.forecaster import noise_spread as noise_spread
+from hybridsde.forecast.inference import AbstractInference as AbstractInference
+from hybridsde.forecast.inference import ClosedForm as ClosedForm
+from hybridsde.forecast.inference import GradientDescent as GradientDescent
+from hybridsde.forecast.inference import estimated as estimated
 from hybridsde.forecast.scores import SCORES as SCORES
 from hybridsde.forecast.scores import crps as crps
 from hybridsde.forecast.scores import gaussian_nll as gaussian_nll
 from hybridsde.forecast.scores import mixture_nll as mixture_nll
-from hybridsde.forecast.scores import score as score
+from hybridsde.forecast.spec import ModelSpec as ModelSpec
+from hybridsde.forecast.spec import Requirements as Requirements

@@ -11,13 +11,12 @@ from hybridsde.model.diffusion import MatrixDiffusion as MatrixDiffusion
 from hybridsde.model.drift import Gate as Gate
 from hybridsde.model.drift import KnownDrift as KnownDrift
 from hybridsde.model.drift import LearnedDrift as LearnedDrift
-from hybridsde.model.frozen import FrozenDrift as FrozenDrift
-from hybridsde.model.hybrid import HybridSDE as HybridSDE
 from hybridsde.model.latent import Latent as Latent
 from hybridsde.model.network import MLP as MLP
 from hybridsde.model.observation import AbstractObservation as AbstractObservation
 from hybridsde.model.observation import GaussianObservation as GaussianObservation
 from hybridsde.model.scaling import Scale as Scale
+from hybridsde.model.scaling import Standardiser as Standardiser
 from hybridsde.model.sde import SDE as SDE
 from hybridsde.model.sde import BayesianSDE as BayesianSDE
 from hybridsde.model.sde import check_starts as check_starts

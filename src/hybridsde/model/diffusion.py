@@ -47,7 +47,7 @@ class DiagonalDiffusion(AbstractDiffusion):
     def whiten(
         self, t: Scalar, h: Float[Array, " state"], f: Float[Array, " state"]
     ) -> Float[Array, " state"]:
-        """F / σ."""
+        """f / σ."""
         del t, h
         return f / self.sd.value
 
@@ -134,7 +134,6 @@ def check_invertible(
     diffusion: AbstractDiffusion,
     times: Float[Array, " series"],
     states: Float[Array, "series state"],
-    ids: tuple[str, ...],
 ) -> None:
     """A `ValueError` where G is singular at the start of a series.
 
@@ -144,7 +143,7 @@ def check_invertible(
     wrong = np.flatnonzero(~np.isfinite(np.asarray(whitened)).all(-1))
     if wrong.size:
         raise ValueError(
-            f"`diffusion` is singular at the start of series {ids[wrong[0]]!r}, where h is "
+            f"`diffusion` is singular at the start of series number {wrong[0]}, where h is "
             f"{np.asarray(states[wrong[0]]).tolist()}. G must be invertible for the path KL to "
             "exist: give every state a little noise."
         )

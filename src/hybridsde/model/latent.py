@@ -14,7 +14,7 @@ from hybridsde.data import Batch
 from hybridsde.data.checks import check_positive, check_whole
 from hybridsde.model.network import ACTIVATIONS, MLP
 from hybridsde.model.observation import AbstractObservation
-from hybridsde.model.scaling import Scale
+from hybridsde.model.scaling import Scale, Standardiser
 from hybridsde.model.start import AbstractStart
 
 SMALL = 0.1
@@ -55,20 +55,6 @@ class Latent:
                 check_positive(getattr(self, name), name)
 
 
-class Channels(eqx.Module):
-    """Location and spread of the observations; one where an observation never changes."""
-
-    mean: Float[Array, " obs"]
-    sd: Float[Array, " obs"]
-
-    @classmethod
-    def of(cls, batch: Batch) -> "Channels":
-        """Measured on the training data."""
-        mean = jnp.nan_to_num(jnp.mean(batch.values, (0, 1), where=batch.observed))
-        sd = jnp.std(batch.values, (0, 1), where=batch.observed)
-        return cls(mean, jnp.where(sd > 1e-6, sd, 1.0))
-
-
 class DecodedObservation(AbstractObservation):
     """y = m + s ∘ decoder(h) + ε, ε ~ N(0, diag σ²); m and s standardise the observations."""
 
@@ -82,7 +68,7 @@ class DecodedObservation(AbstractObservation):
         """The decoder, in the units of the observations."""
         flat = h.reshape(-1, h.shape[-1])
         out = jax.vmap(self.decoder)(flat).reshape(*h.shape[:-1], -1)
-        return self.channels.value.mean + self.channels.value.sd * out
+        return self.channels.value.inverse(out)
 
 
 class EncodedStart(AbstractStart):
@@ -128,8 +114,7 @@ class EncodedStart(AbstractStart):
     ) -> tuple[Float[Array, " state"], Float[Array, "*state"]]:
         """μ and s of h₀; `blur` is added to the standardised values."""
         first = slice(0, self.context)
-        channels = self.channels.value
-        seen = ((values[first] - channels.mean) / channels.sd).reshape(-1) + blur
+        seen = self.channels.value(values[first]).reshape(-1) + blur
         code = self.encoder(jnp.where(observed[first].reshape(-1), seen, 0.0), None)
         if not self.spread:
             return code, jnp.zeros(())
@@ -160,7 +145,7 @@ def encoder_and_decoder(
         small = last.weight.at[:, states:].multiply(SMALL)
         encoder = eqx.tree_at(lambda m: m.layers[-1].weight, encoder, small)
     decoder = MLP.init((states, *latent.decoder, observations), activation, key=decoder_key)
-    channels = Fixed(Channels.of(batch))
+    channels = Fixed(Standardiser.of(batch.values, batch.observed))
     start = EncodedStart(
         encoder, channels, latent.context, float(latent.spread), float(latent.jitter)
     )

@@ -23,7 +23,7 @@ class AbstractObservation(eqx.Module):
 
     @abc.abstractmethod
     def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
-        """G(h)."""
+        """g(h), in the notation of the class."""
 
     def raw(self, y: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
         """Observations in the units of the data: eʸ where y is a logarithm."""

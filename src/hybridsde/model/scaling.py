@@ -7,33 +7,64 @@ import jax.numpy as jnp
 from hybridsde._types import Array, Bool, Float
 from hybridsde.data import Batch
 
+CONSTANT = 1e-7
+"""A column whose spread is below this share of its mean is constant but for rounding."""
+ROUNDING = 1e-12
+"""So is one whose spread is below this share of the widest column: rounding of the recorder."""
+
+
+class Standardiser(eqx.Module):
+    """Location and spread of columns: z = (x − mean)/sd."""
+
+    mean: Float[Array, "*column"]
+    sd: Float[Array, "*column"]
+
+    @classmethod
+    def identity(cls, *shape: int) -> "Standardiser":
+        """Raw units."""
+        return cls(jnp.zeros(shape), jnp.ones(shape))
+
+    @classmethod
+    def of(
+        cls,
+        values: Float[Array, "series time column"],
+        observed: Bool[Array, "series time #column"],
+    ) -> "Standardiser":
+        """Measured on what was observed; a spread of one where a column never changes."""
+        mean = jnp.nan_to_num(jnp.mean(values, (0, 1), where=observed))
+        sd = jnp.nan_to_num(jnp.std(values, (0, 1), where=observed))
+        widest = jnp.max(sd, initial=0.0)
+        varies = (sd > CONSTANT * jnp.abs(mean)) & (sd > ROUNDING * widest)
+        return cls(mean, jnp.where(varies, sd, 1.0))
+
+    def __call__(self, x: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+        """Numbers of order one."""
+        return (x - self.mean) / self.sd
+
+    def inverse(self, z: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+        """Raw units."""
+        return self.mean + self.sd * z
+
 
 class Scale(eqx.Module):
-    """Location and spread of states, rates, time and inputs.
+    """Units of states, time, inputs and rates.
 
-    The network reads (h − m)/s and its output is multiplied by `rate`, a typical |dh/dt|.
+    The network reads standardised numbers; its output is multiplied by `rate`, a typical |dh/dt|.
     """
 
-    state_mean: Float[Array, " state"]
-    state_sd: Float[Array, " state"]
+    states: Standardiser
+    time: Standardiser
+    inputs: Standardiser
     rate: Float[Array, " state"]
-    time_mean: Float[Array, ""]
-    time_sd: Float[Array, ""]
-    input_mean: Float[Array, " input"]
-    input_sd: Float[Array, " input"]
 
     @classmethod
     def identity(cls, states: int, inputs: int) -> "Scale":
         """Raw units everywhere."""
-        zero, one = jnp.zeros(()), jnp.ones(())
         return cls(
-            jnp.zeros(states),
+            Standardiser.identity(states),
+            Standardiser.identity(),
+            Standardiser.identity(inputs),
             jnp.ones(states),
-            jnp.ones(states),
-            zero,
-            one,
-            jnp.zeros(inputs),
-            jnp.ones(inputs),
         )
 
     @classmethod
@@ -42,43 +73,18 @@ class Scale(eqx.Module):
 
         A state that no observation informs gets mean 0, spread 1 and a middling rate.
         """
-        mean, sd = _moments(batch.values, batch.observed)
-        rate = _rate(batch, sd)
-        state_sd = jnp.sqrt(lift**2 @ sd**2)
-        seen = state_sd > 0
+        measured = Standardiser.of(batch.values, batch.observed)
+        rate = _rate(batch, measured.sd)
+        sd = jnp.sqrt(lift**2 @ measured.sd**2)
+        seen = sd > 0
         recorded = batch.recorded[..., None]
-        input_mean, input_sd = _moments(batch.inputs, recorded)
-        time_mean, time_sd = _moments(batch.times[..., None], recorded)
+        clock = Standardiser.of(batch.times[..., None], recorded)
         return cls(
-            lift @ mean,
-            jnp.where(seen, state_sd, 1.0),
-            jnp.where(seen, jnp.sqrt(lift**2 @ rate**2), jnp.mean(rate / sd)),
-            time_mean[0],
-            time_sd[0],
-            input_mean,
-            input_sd,
+            Standardiser(lift @ measured.mean, jnp.where(seen, sd, 1.0)),
+            Standardiser(clock.mean[0], clock.sd[0]),
+            Standardiser.of(batch.inputs, recorded),
+            jnp.where(seen, jnp.sqrt(lift**2 @ rate**2), jnp.mean(rate / measured.sd)),
         )
-
-    def states(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch state"]:
-        """Standardised states."""
-        return (h - self.state_mean) / self.state_sd
-
-    def time(self, t: Float[Array, ""]) -> Float[Array, ""]:
-        """Standardised time."""
-        return (t - self.time_mean) / self.time_sd
-
-    def inputs(self, u: Float[Array, " input"]) -> Float[Array, " input"]:
-        """Standardised inputs."""
-        return (u - self.input_mean) / self.input_sd
-
-
-def _moments(
-    values: Float[Array, "series time column"], observed: Bool[Array, "series time #column"]
-) -> tuple[Float[Array, " column"], Float[Array, " column"]]:
-    """Mean and standard deviation of what was observed; 1 where there is no spread."""
-    mean = jnp.mean(values, (0, 1), where=observed)
-    sd = jnp.std(values, (0, 1), where=observed)
-    return jnp.nan_to_num(mean), jnp.where(sd > 0, sd, 1.0)
 
 
 class _Slopes(eqx.Module):
@@ -118,7 +124,7 @@ def _rate(batch: Batch, sd: Float[Array, " obs"]) -> Float[Array, " obs"]:
 
 def typical_rate(batch: Batch) -> Float[Array, ""]:
     """How fast observations change, in units of their spreads per unit of time."""
-    _, sd = _moments(batch.values, batch.observed)
+    sd = Standardiser.of(batch.values, batch.observed).sd
     return jnp.mean(_rate(batch, sd) / sd)
 
 
@@ -133,7 +139,7 @@ def rough_diffusion(batch: Batch, lift: Float[Array, "state obs"]) -> Float[Arra
     expected = 1 / v.dt[:, 1:] + 1 / v.dt[:, :-1]
     square = jnp.diff(v.slope, axis=1) ** 2 / expected
     guess = jnp.sqrt(jnp.mean(square, (0, 1), where=v.seen[:, 1:]))
-    _, sd = _moments(batch.values, batch.observed)
+    sd = Standardiser.of(batch.values, batch.observed).sd
     guess = jnp.where(jnp.isfinite(guess) & (guess > 1e-3 * sd), guess, 1e-3 * sd)
     lifted = jnp.sqrt(lift**2 @ guess**2)
     return jax.lax.stop_gradient(jnp.where(lifted > 0, lifted, jnp.mean(guess / sd)))

@@ -67,7 +67,7 @@ class BayesianSDE(eqx.Module):
     """Of the inputs between their times: held or linear."""
     context: int = eqx.field(static=True, default=1)
     """How many first rows a forecast is given; it is judged on those after them."""
-    explained: int = eqx.field(static=True, default=1)
+    first_scored_row: int = eqx.field(static=True, default=1)
     """The first row that the likelihood counts: 0 where the start is encoded, so that it is too."""
 
     @property
@@ -100,8 +100,8 @@ class BayesianSDE(eqx.Module):
         return self.start(values, observed, self.observation, self.scale.value, epsilon)
 
 
-def check_starts(model: BayesianSDE, batch: Batch, ids: tuple[str, ...]) -> None:
+def check_starts(model: BayesianSDE, batch: Batch) -> None:
     """A `ValueError` where G is singular at the start of a series."""
     zero = jnp.zeros(model.start_normals)
     starts = jax.vmap(lambda y, seen: model.initial_state(y, seen, zero))
-    check_invertible(model.diffusion, batch.times[:, 0], starts(batch.values, batch.observed), ids)
+    check_invertible(model.diffusion, batch.times[:, 0], starts(batch.values, batch.observed))

@@ -55,11 +55,11 @@ class FirstObservation(AbstractStart):
         epsilon: Float[Array, " state"],
     ) -> Float[Array, " state"]:
         """One draw of h₀, from standard normals."""
-        guess = scale.state_mean + scale.state_sd * self.default.value
+        guess = scale.states.inverse(self.default.value)
         assert isinstance(observation, GaussianObservation)
         inverse, left_open = observation.split_state(observed[0])
         seen = jnp.where(observed[0], values[0], 0.0)
-        noise = self.spread.value * scale.state_sd * epsilon
+        noise = self.spread.value * scale.states.sd * epsilon
         return inverse @ seen + left_open @ guess + noise
 
 
@@ -91,4 +91,4 @@ class UncertainStart(AbstractStart):
         seen = jnp.where(observed[0], values[0], 0.0)
         blurred = seen - observation.sd.value * observation.mean(epsilon)
         anywhere = self.default.value + self.spread.value * epsilon
-        return inverse @ blurred + left_open @ (scale.state_mean + scale.state_sd * anywhere)
+        return inverse @ blurred + left_open @ scale.states.inverse(anywhere)

@@ -1,6 +1,7 @@
 """Training objectives and the bounds that they come from."""
 
 from hybridsde.objective.base import AbstractObjective as AbstractObjective
+from hybridsde.objective.base import AbstractSDEObjective as AbstractSDEObjective
 from hybridsde.objective.base import Terms as Terms
 from hybridsde.objective.base import evidence as evidence
 from hybridsde.objective.base import log_likelihoods as log_likelihoods
@@ -8,4 +9,4 @@ from hybridsde.objective.bounds import complexity as complexity
 from hybridsde.objective.elbo import ELBO as ELBO
 from hybridsde.objective.empirical_bayes import EmpiricalBayes as EmpiricalBayes
 from hybridsde.objective.pac_bayes import EmpiricalPACBayes as EmpiricalPACBayes
-from hybridsde.objective.sgld import SGLD as SGLD
+from hybridsde.objective.posterior import LogPosterior as LogPosterior

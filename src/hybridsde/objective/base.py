@@ -1,7 +1,8 @@
 """What every training objective is: a loss with named terms."""
 
 import abc
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,10 +11,11 @@ import jax.numpy as jnp
 from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
-from hybridsde.model import BayesianSDE
-from hybridsde.simulate import AbstractSolver, Paths, filtered, simulate
+from hybridsde.estimate import filtered
+from hybridsde.model import BayesianSDE, GaussianObservation
+from hybridsde.simulate import AbstractSolver, Paths, simulate
 
-ESTIMATORS = ("mean_log", "log_mean", "filtered")
+ESTIMATORS = ("auto", "filtered", "mean_log", "log_mean")
 
 
 class Terms(NamedTuple):
@@ -33,16 +35,42 @@ class AbstractObjective(eqx.Module):
     """A loss to minimise, estimated from a batch of the training series."""
 
     @abc.abstractmethod
-    def __call__(
-        self,
-        model: BayesianSDE,
-        solver: AbstractSolver,
-        batch: Batch,
-        total: int,
-        *,
-        key: PRNGKeyArray,
-    ) -> Terms:
+    def __call__(self, model: Any, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
         """The terms on `batch`, which stands for `total` series."""
+
+
+class AbstractSDEObjective(AbstractObjective):
+    """A loss of a Bayesian SDE, with the scheme that moves its paths and the estimator of ln p(Y).
+
+    - `samples`: draws of the weights for every series and gradient step.
+    - `estimator`: of ln p(Y_n); see `estimate`. "auto" is "filtered" where observations are linear
+      in the states, else "mean_log".
+    - `solver`: the scheme; None leaves the choice to `fit`, which looks at the data.
+    """
+
+    samples: eqx.AbstractVar[int]
+    estimator: eqx.AbstractVar[str]
+    solver: eqx.AbstractVar[AbstractSolver | None]
+
+    def __check_init__(self):
+        check_whole(self.samples, "samples")
+        if self.estimator not in ESTIMATORS:
+            raise ValueError(
+                f"`estimator` must be one of {', '.join(ESTIMATORS)}, but is {self.estimator!r}."
+            )
+
+    def with_solver(self, solver: AbstractSolver) -> "AbstractSDEObjective":
+        """The same loss with another scheme."""
+        return replace(self, solver=solver)
+
+    def estimate(self, model: BayesianSDE, batch: Batch, *, key: PRNGKeyArray) -> "Estimate":
+        """Ln p(Y_n) and the path KL, by this loss's scheme and estimator."""
+        if self.solver is None:
+            raise ValueError(
+                "The objective has no `solver`. Name one, such as Heun(substeps=2), or leave it to "
+                "`fit`."
+            )
+        return estimate(model, self.solver, batch, self.samples, self.estimator, key=key)
 
 
 class Estimate(NamedTuple):
@@ -68,6 +96,9 @@ def estimate(
     - filtered: the Wiener noise is integrated out by a Kalman filter, (1/S) Σ_s ln p(Y_n | θ^s).
       The only one under which diffusion and observation noise can both be learned.
     """
+    if estimator == "auto":
+        linear = isinstance(model.observation, GaussianObservation)
+        estimator = "filtered" if linear else "mean_log"
     if estimator == "filtered":
         found = filtered(model, solver, batch, samples=samples, key=key)
         return Estimate(found.log_likelihood.mean(0), found.kl.mean())
@@ -81,7 +112,7 @@ def log_likelihoods(
     """Ln p(Y_n | h^{n,s}) = Σ_k ln p(y_k | h_k), without the first time where it is given."""
 
     def of_one_sample(states: Float[Array, "series time state"]) -> Float[Array, " series"]:
-        later = slice(model.explained, None)
+        later = slice(model.first_scored_row, None)
         per_time = model.observation.log_prob(
             batch.values[:, later], batch.observed[:, later], states[:, later]
         )
@@ -99,12 +130,3 @@ def evidence(logs: Float[Array, "sample series"], estimator: str) -> Float[Array
     if estimator == "mean_log":
         return logs.mean(0)
     return jax.nn.logsumexp(logs, 0) - jnp.log(len(logs))
-
-
-def check_settings(samples: int, estimator: str) -> None:
-    """Settings that both Empirical Bayes and Empirical PAC-Bayes share."""
-    check_whole(samples, "samples")
-    if estimator not in ESTIMATORS:
-        raise ValueError(
-            f"`estimator` must be one of {', '.join(ESTIMATORS)}, but is {estimator!r}."
-        )

@@ -5,11 +5,11 @@ import equinox as eqx
 from hybridsde._types import PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.model import BayesianSDE
-from hybridsde.objective.base import AbstractObjective, Terms, check_settings, estimate
+from hybridsde.objective.base import AbstractSDEObjective, Terms
 from hybridsde.simulate import AbstractSolver
 
 
-class ELBO(AbstractObjective):
+class ELBO(AbstractSDEObjective):
     """loss = −(1/N) [Σ_n E_q ln p(Y_n | θ) − KL(q(θ) ‖ p_pri(θ))]: D-BNN (VI) of the paper.
 
     Per series, so that the KL counts 1/N. With `weights="local"` it is estimated by the local
@@ -18,21 +18,11 @@ class ELBO(AbstractObjective):
     """
 
     samples: int = eqx.field(static=True, default=2)
-    estimator: str = eqx.field(static=True, default="mean_log")
+    estimator: str = eqx.field(static=True, default="auto")
+    solver: AbstractSolver | None = None
 
-    def __check_init__(self):
-        check_settings(self.samples, self.estimator)
-
-    def __call__(
-        self,
-        model: BayesianSDE,
-        solver: AbstractSolver,
-        batch: Batch,
-        total: int,
-        *,
-        key: PRNGKeyArray,
-    ) -> Terms:
+    def __call__(self, model: BayesianSDE, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
         """Minus the bound of the batch, per series; `total` series share the KL."""
-        found = estimate(model, solver, batch, self.samples, self.estimator, key=key)
+        found = self.estimate(model, batch, key=key)
         mll, kl = found.log_likelihood.mean(), model.network.kl_to_prior()
         return Terms(kl / total - mll, mll, found.path_kl, kl, kl / total)

@@ -6,16 +6,11 @@ import jax.numpy as jnp
 from hybridsde._types import PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.model import BayesianSDE
-from hybridsde.objective.base import (
-    AbstractObjective,
-    Terms,
-    check_settings,
-    estimate,
-)
+from hybridsde.objective.base import AbstractSDEObjective, Terms
 from hybridsde.simulate import AbstractSolver
 
 
-class EmpiricalBayes(AbstractObjective):
+class EmpiricalBayes(AbstractSDEObjective):
     """φ* = argmax (1/N) Σ_n ln p_φ(Y_n)      (Haussmann et al. 2021, eq. marglik-mc).
 
     With `NoPhysics` this is E-Bayes, with physics E-Bayes-Hybrid. The KL terms are reported but
@@ -23,22 +18,12 @@ class EmpiricalBayes(AbstractObjective):
     """
 
     samples: int = eqx.field(static=True, default=2)
-    estimator: str = eqx.field(static=True, default="mean_log")
+    estimator: str = eqx.field(static=True, default="auto")
+    solver: AbstractSolver | None = None
 
-    def __check_init__(self):
-        check_settings(self.samples, self.estimator)
-
-    def __call__(
-        self,
-        model: BayesianSDE,
-        solver: AbstractSolver,
-        batch: Batch,
-        total: int,
-        *,
-        key: PRNGKeyArray,
-    ) -> Terms:
+    def __call__(self, model: BayesianSDE, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
         """Minus the evidence of the batch, per series."""
         del total
-        found = estimate(model, solver, batch, self.samples, self.estimator, key=key)
+        found = self.estimate(model, batch, key=key)
         mll = found.log_likelihood.mean()
         return Terms(-mll, mll, found.path_kl, model.network.kl_to_prior(), jnp.zeros_like(mll))

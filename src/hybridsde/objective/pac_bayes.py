@@ -8,24 +8,19 @@ from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
 from hybridsde.model import BayesianSDE
-from hybridsde.objective.base import (
-    AbstractObjective,
-    Terms,
-    check_settings,
-    estimate,
-)
+from hybridsde.objective.base import AbstractSDEObjective, Terms
 from hybridsde.objective.bounds import complexity
 from hybridsde.simulate import AbstractSolver
 
 
-class EmpiricalPACBayes(AbstractObjective):
+class EmpiricalPACBayes(AbstractSDEObjective):
     """loss = −mll + √((KL + ln(4√N/δ) + ln|Γ|) / 2N)      (Haussmann et al. 2021, Algorithm 1).
 
     KL = path part + weight part (Lemma 1). With `NoPhysics` this is E-PAC-Bayes, with physics
-    E-PAC-Bayes-Hybrid. `path_kl="sum"` adds the path KL over the N series as Algorithm 1 prints
-    it; `"mean"` is the KL of Lemma 1, which is about one path. A batch of B series stands for
-    all N: its sum is rescaled by N/B. The weight KL counts once, also where weights are redrawn
-    at every step, as in the paper.
+    E-PAC-Bayes-Hybrid. `path_kl="mean"` is the KL of Lemma 1, which is about one path; `"sum"` adds
+    the path KL over the N series as Algorithm 1 prints it. A batch of B series stands for all N:
+    its sum is rescaled by N/B. The weight KL counts once, also where weights are redrawn at every
+    step, as in the paper.
 
     The paper's displayed objective has the square root with the wrong sign; this is the sign
     of Algorithm 1. A training loss, not a certificate.
@@ -33,16 +28,16 @@ class EmpiricalPACBayes(AbstractObjective):
 
     samples: int = eqx.field(static=True, default=2)
     delta: float = eqx.field(static=True, default=0.05)
-    path_kl: str = eqx.field(static=True, default="sum")
-    estimator: str = eqx.field(static=True, default="mean_log")
-    gates: int = eqx.field(static=True, default=1)
+    path_kl: str = eqx.field(static=True, default="mean")
+    estimator: str = eqx.field(static=True, default="auto")
+    gate_values: int = eqx.field(static=True, default=1)
     """|Γ|: how many values γ is chosen from. Enters as ln|Γ|; 1 where γ is given."""
     strength: float | Float[Array, "*seed"] = 1.0
     """What the square root is multiplied with: 1 in the paper, 0 is Empirical Bayes."""
+    solver: AbstractSolver | None = None
 
     def __check_init__(self):
-        check_settings(self.samples, self.estimator)
-        check_whole(self.gates, "gates")
+        check_whole(self.gate_values, "gate_values")
         if not 0 < self.delta < 1:
             raise ValueError(f"`delta` must lie strictly between 0 and 1, but is {self.delta}.")
         if self.path_kl not in ("sum", "mean"):
@@ -50,19 +45,12 @@ class EmpiricalPACBayes(AbstractObjective):
         if isinstance(self.strength, float | int) and not 0 <= self.strength < math.inf:
             raise ValueError(f"`strength` must be zero or more, but is {self.strength}.")
 
-    def __call__(
-        self,
-        model: BayesianSDE,
-        solver: AbstractSolver,
-        batch: Batch,
-        total: int,
-        *,
-        key: PRNGKeyArray,
-    ) -> Terms:
+    def __call__(self, model: BayesianSDE, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
         """Minus the evidence per series, plus the complexity of the whole training set."""
-        found = estimate(model, solver, batch, self.samples, self.estimator, key=key)
+        found = self.estimate(model, batch, key=key)
         mll, path_kl = found.log_likelihood.mean(), found.path_kl
         weight_kl = model.network.kl_to_prior()
         kl = path_kl * (total if self.path_kl == "sum" else 1) + weight_kl
-        price = self.strength * complexity(kl, total, self.delta, sampled=True, gates=self.gates)
-        return Terms(price - mll, mll, path_kl, weight_kl, price)
+        paid = complexity(kl, total, self.delta, sampled=True, gate_values=self.gate_values)
+        penalty = self.strength * paid
+        return Terms(penalty - mll, mll, path_kl, weight_kl, penalty)

@@ -11,9 +11,8 @@ from hybridsde._errors import InputError
 from hybridsde.certify import Certificate, ConformalBand
 from hybridsde.report.panels import BLUE, GREEN, INK, ORANGE, PINK, Panel
 from hybridsde.report.terminal import frame_table
+from hybridsde.store.certificates import FOLDER
 
-FOLDER = "certificates"
-"""In the folder of a run."""
 COLOURS = {
     "empirical risk": BLUE,
     "spread of losses": "#7fb8e6",
@@ -51,7 +50,7 @@ def read_certificates(folder: Path) -> list[dict[str, Any]]:
             is_band = "radius" in found
             one = {
                 "title": "Conformal band" if is_band else f"{found['kind']}: {found['loss']}",
-                "target": found["target"],
+                "statement": found["statement"] if "statement" in found else found["target"],
                 "assumptions": found["assumptions"],
                 "vacuous": not is_band and found["vacuous"],
                 "bar": "" if is_band else stacked_bar(path.stem, found["parts"]),

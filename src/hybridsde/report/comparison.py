@@ -11,12 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
 from hybridsde._files import write_whole
+from hybridsde.project.compare import OWN, parts_of, summarise
+from hybridsde.project.comparison_folder import SCORES_FILE, read_scores
 from hybridsde.report.figures import COLOURS, INK
 from hybridsde.report.html import render_template
 from hybridsde.report.panels import INK as PANEL_INK
 from hybridsde.report.panels import Panel
-from hybridsde.run.compare import OWN, parts_of, summarise
-from hybridsde.run.comparison_folder import SCORES_FILE, read_scores
 
 SHOWN = {
     "crps": "CRPS on held-out trajectories, lower is better",

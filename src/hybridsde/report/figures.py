@@ -1,6 +1,7 @@
 """Figures that compare forecasts."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
@@ -80,3 +81,12 @@ def _limits(values, margin: float = 0.35) -> tuple[float, float]:
     """An axis that keeps the truth in the middle when a fan runs wide."""
     spread = values.max() - values.min()
     return float(values.min() - margin * spread), float(values.max() + margin * spread)
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[str]:
+    """Write a figure twice and close it."""
+    names = [f"{name}.png", f"{name}.svg"]
+    for each in names:
+        figure.savefig(folder / each, dpi=150)
+    plt.close(figure)
+    return names

@@ -1,15 +1,14 @@
 """What a project and its scores look like in a terminal."""
 
-from typing import Any
-
 import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
 from hybridsde.physics import EquationPhysics
 from hybridsde.physics.expression import text
+from hybridsde.project.project import Project
 from hybridsde.report.terminal import frame_table
-from hybridsde.run.project import Project
+from hybridsde.store.metadata import Scores
 
 SHOWN = ("mse", "rmse", "nll", "crps", "coverage90")
 
@@ -19,9 +18,9 @@ def overview(project: Project) -> list[Table | Text]:
     return [_data_table(project), *_equations(project), _plan(project)]
 
 
-def score_table(scores: dict[str, Any], title: str) -> Table:
+def score_table(scores: Scores, title: str) -> Table:
     """Scores per state and overall."""
-    rows = {**scores["states"], "overall": scores["overall"]}
+    rows = {**scores.states, "overall": scores.overall}
     frame = pd.DataFrame(rows).T.reindex(columns=list(SHOWN))
     return frame_table(frame.rename_axis("state"), title)
 
@@ -58,11 +57,11 @@ def _equations(project: Project) -> list[Text]:
 
 
 def _plan(project: Project) -> Text:
-    parts = ", ".join(f"{len(data)} for {n}" for n, data in project.division.parts().items())
+    parts = ", ".join(f"{len(data)} for {n}" for n, data in project.split.parts().items())
     unit = project.settings.data.unit or "units of time"
     usual = f"{project.data.interval:.3g} {unit}"
     return Text(
-        f"Trajectories: {parts}; training sees {len(project.pieces)} pieces.\n"
-        f"Usual interval {usual}, {project.solver.substeps} solver steps in each; "
+        f"Trajectories: {parts}; training sees {project.pieces.count} pieces.\n"
+        f"Usual interval {usual}, {project.substeps} solver steps in each; "
         f"{project.training.epochs} epochs, seed {project.settings.train.seed}."
     )

@@ -1,4 +1,4 @@
-"""A last look at the diffusion: forecasts of recordings that were not trained on."""
+"""A last look at the spreads: forecasts of recordings that were not trained on."""
 
 from dataclasses import replace
 
@@ -9,100 +9,93 @@ import jax.random as jr
 
 from hybridsde._devices import over_seeds
 from hybridsde._errors import InputError
-from hybridsde._parameters import Relative
+from hybridsde._streams import Stream, stream
 from hybridsde._types import Array, Float, Keys, PRNGKeyArray, Scalar
-from hybridsde.certify import Seen
-from hybridsde.certify.seen import POSTERIOR
+from hybridsde.certify.used_data import POSTERIOR
 from hybridsde.data import Batch, Trajectories
-from hybridsde.forecast import crps
-from hybridsde.model import BayesianSDE, DiagonalDiffusion
+from hybridsde.forecast import AbstractForecaster, crps
+from hybridsde.model import Standardiser
 from hybridsde.run.run import Run
-from hybridsde.simulate import AbstractSolver, simulate
 
-FACTORS = (0.1, 0.15, 0.22, 0.33, 0.45, 0.6, 0.75, 0.9, 1.0, 1.15, 1.35, 1.6, 2.0)
-NOISE_FACTORS = (0.5, 0.6, 0.75, 0.9, 1.0, 1.15, 1.35, 1.6, 2.0)
+FACTORS = {
+    "diffusion": (0.1, 0.15, 0.22, 0.33, 0.45, 0.6, 0.75, 0.9, 1.0, 1.15, 1.35, 1.6, 2.0),
+    "noise": (0.5, 0.6, 0.75, 0.9, 1.0, 1.15, 1.35, 1.6, 2.0),
+}
 """CRPS hardly feels small noise, but densities do: it is not shrunk further than to half."""
 DRAWS = 64
-CALIBRATION = 2
-"""Folded into the seed of a run to give the key of its calibration."""
 
 
 def calibrate(run: Run, data: Trajectories) -> Run:
-    """Multiply a learned G, then learned noise, by the factor whose forecasts are best.
+    """Multiply each estimated spread, of the dynamics and then of the noise, by its best factor.
 
     Filtering judges both by what happens between neighbouring observations. Where measurement
     errors or missing physics last longer than that, forecasts over many steps need other spreads.
     The best forecast of `data` is that of lowest CRPS; the factor nearest to one that is within a
     standard error of it is kept. Haussmann et al. 2021 choose G on held-out data in the same
-    spirit.
+    spirit. Spreads that were declared stay as they are.
     """
-    if not any(_learned(run.model)):
+    if not run.forecaster.spreads():
         raise InputError("Only a learned diffusion or noise can be calibrated: declare 'learn'.")
-    seen = Seen.from_facts(run.facts)
-    if POSTERIOR in seen.steps:
+    if POSTERIOR in run.metadata.used.steps:
         raise InputError(
             "This run was trained on trajectories that are to certify it, so its spreads must stay "
             "as they are. Calibrate before `certified`, or fit again."
         )
-    run.declared.check_later(data)
-    batch = run.declared.batch(data)
-    key = jr.fold_in(jr.key(run.seed), CALIBRATION)
-    factors = _best_factors(run.model, run.solver, batch, key)
-    facts = {
-        **run.facts,
-        **seen.add(calibration=data).facts(),
-        "calibration": {name: float(f) for name, f in factors.items()},
-    }
-    return replace(run, model=scale_spreads(run.model, **factors), facts=facts)
+    run.subject.check(data)
+    key = stream(run.seed, Stream.CALIBRATION)
+    factors = _best_factors(run.forecaster, run.spec.batch(data), key)
+    metadata = replace(
+        run.metadata,
+        used=run.metadata.used.add(calibration=data),
+        calibration={name: float(factor) for name, factor in factors.items()},
+    )
+    return replace(run, forecaster=scaled(run.forecaster, factors), metadata=metadata)
 
 
 @eqx.filter_jit
-def calibrate_many(
-    models: BayesianSDE, solver: AbstractSolver, batch: Batch, keys: Keys
-) -> BayesianSDE:
-    """`calibrate` for models along a leading `seed` axis, with one batch for each."""
+def calibrate_many(forecasters: AbstractForecaster, batch: Batch, keys: Keys) -> AbstractForecaster:
+    """`calibrate` for forecasters along a leading `seed` axis, with one batch for each."""
 
-    def one(model: BayesianSDE, batch: Batch, key: PRNGKeyArray) -> BayesianSDE:
-        factors = best_factors(model, solver, batch, key=jr.fold_in(key, CALIBRATION))
-        return eqx.filter(scale_spreads(model, **factors), eqx.is_array)
+    def one(forecaster: AbstractForecaster, batch: Batch, key: PRNGKeyArray) -> AbstractForecaster:
+        factors = best_factors(forecaster, batch, key=key)
+        return eqx.filter(scaled(forecaster, factors), eqx.is_array)
 
-    scaled = over_seeds(one, models, batch, keys, one_by_one=True)
-    return eqx.combine(scaled, models)
+    found = over_seeds(one, forecasters, batch, keys, one_by_one=True)
+    return eqx.combine(found, forecasters)
 
 
 @eqx.filter_jit
 def _best_factors(
-    model: BayesianSDE, solver: AbstractSolver, batch: Batch, key: PRNGKeyArray
+    forecaster: AbstractForecaster, batch: Batch, key: PRNGKeyArray
 ) -> dict[str, Scalar]:
-    return best_factors(model, solver, batch, key=key)
+    return best_factors(forecaster, batch, key=key)
 
 
 def best_factors(
-    model: BayesianSDE, solver: AbstractSolver, batch: Batch, *, key: PRNGKeyArray
+    forecaster: AbstractForecaster, batch: Batch, *, key: PRNGKeyArray
 ) -> dict[str, Scalar]:
-    """The factors of those above with the best CRPS: of G first, then of the noise.
+    """The factors of those above with the best CRPS, one spread after the other.
 
     Every observation counts in units of its own spread, every series as much as another.
     """
     path_key, noise_key = jr.split(key)
-    later = slice(model.context, None)
+    later = slice(forecaster.context, None)
     values, seen = batch.values[:, later], batch.observed[:, later]
-    spread = jnp.std(values, (0, 1), where=seen)
-    counted = seen & (spread > 0)
+    spread = Standardiser.of(values, seen).sd
 
-    def losses(diffusion: Scalar, noise: Scalar) -> Float[Array, " series"]:
-        scaled = scale_spreads(model, diffusion, noise)
-        states = simulate(scaled, solver, batch, samples=DRAWS, key=path_key).states[:, :, later]
-        draws = scaled.observation.sample(states, key=noise_key)
+    def losses(factors: dict[str, Scalar]) -> Float[Array, " series"]:
+        predicted = scaled(forecaster, factors).predict(batch, DRAWS, key=path_key)
+        draws = predicted.after(forecaster.context).draws(key=noise_key)
         relative: Float[Array, "series time obs"] = crps(draws, values) / spread
-        found = jnp.sum(relative, (1, 2), where=counted) / jnp.maximum(counted.sum((1, 2)), 1)
+        found = jnp.sum(relative, (1, 2), where=seen) / jnp.maximum(seen.sum((1, 2)), 1)
         return jnp.where(jnp.isfinite(found), found, jnp.inf)
 
-    factors, one = jnp.array(FACTORS), jnp.ones(())
-    diffusion = least_change(factors, jax.lax.map(lambda factor: losses(factor, one), factors))
-    noises = jnp.array(NOISE_FACTORS)
-    noise = least_change(noises, jax.lax.map(lambda factor: losses(diffusion, factor), noises))
-    return {"diffusion": diffusion, "noise": noise}
+    chosen: dict[str, Scalar] = {}
+    for name in forecaster.spreads():
+        grid = jnp.array(FACTORS[name])
+        tried = jax.lax.map(lambda factor, name=name: losses({**chosen, name: factor}), grid)
+        chosen[name] = least_change(grid, tried)
+    return chosen
 
 
 def least_change(factors: Float[Array, " factor"], losses: Float[Array, "factor series"]) -> Scalar:
@@ -120,24 +113,12 @@ def least_change(factors: Float[Array, " factor"], losses: Float[Array, "factor 
     return jnp.where(jnp.any(as_good), factors[jnp.argmin(change)], 1.0)
 
 
-def scale_spreads(model: BayesianSDE, diffusion: Scalar, noise: Scalar) -> BayesianSDE:
-    """The same model with G and σ multiplied by numbers; what is not learned is left alone."""
-    learned_diffusion, learned_noise = _learned(model)
-    if learned_diffusion:
-        model = eqx.tree_at(
-            lambda m: m.diffusion.sd.unit.frozen,
-            model,
-            replace_fn=lambda unit: unit * diffusion,
+def scaled(forecaster: AbstractForecaster, factors: dict[str, Scalar]) -> AbstractForecaster:
+    """The same forecaster with spreads multiplied by numbers."""
+    for name, factor in factors.items():
+        forecaster = eqx.tree_at(
+            lambda f, name=name: f.spreads()[name].unit.frozen,
+            forecaster,
+            replace_fn=lambda unit, factor=factor: unit * factor,
         )
-    if learned_noise:
-        model = eqx.tree_at(
-            lambda m: m.observation.sd.unit.frozen, model, replace_fn=lambda unit: unit * noise
-        )
-    return model
-
-
-def _learned(model: BayesianSDE) -> tuple[bool, bool]:
-    """Whether G and σ are learned from a guess."""
-    g = model.diffusion
-    diffusion = isinstance(g, DiagonalDiffusion) and isinstance(g.sd, Relative)
-    return diffusion, isinstance(model.observation.sd, Relative)
+    return forecaster

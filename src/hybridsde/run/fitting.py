@@ -2,146 +2,104 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import overload
 
-import equinox as eqx
 import jax.random as jr
 import numpy as np
 import pandas as pd
 
-from hybridsde._errors import InputError
-from hybridsde.baselines import AbstractBaseline
-from hybridsde.certify import Seen
+from hybridsde.certify import UsedData
 from hybridsde.data import Trajectories
-from hybridsde.fit import Callback, Checkpoint, Training, train
-from hybridsde.model import BayesianSDE, FrozenDrift, HybridSDE, check_starts
-from hybridsde.objective import AbstractObjective, EmpiricalPACBayes
-from hybridsde.run.baseline import BaselineRun, fit_baseline
-from hybridsde.run.declaration import declare, physics_source
-from hybridsde.run.folder import fingerprint
+from hybridsde.fit import Callback, Checkpoint, Langevin, Training
+from hybridsde.fit.checkpoint import fingerprint
+from hybridsde.forecast import AbstractInference, GradientDescent, ModelSpec
+from hybridsde.forecast.spec import common_step
+from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
+from hybridsde.model import Standardiser
+from hybridsde.objective import AbstractObjective
+from hybridsde.run.calibrate import calibrate
 from hybridsde.run.run import Run
-from hybridsde.simulate import AbstractSolver, EulerMaruyama
-
-
-@overload
-def fit(
-    model: HybridSDE,
-    data: Trajectories,
-    *,
-    objective: AbstractObjective | None = ...,
-    solver: AbstractSolver | None = ...,
-    training: Training | None = ...,
-    validation: Trajectories | None = ...,
-    callbacks: Iterable[Callback] = ...,
-    checkpoint: str | Path | None = ...,
-    start_from: Run | None = ...,
-    seed: int = ...,
-) -> Run: ...
-
-
-@overload
-def fit(
-    model: AbstractBaseline,
-    data: Trajectories,
-    *,
-    training: Training | None = ...,
-    validation: Trajectories | None = ...,
-    callbacks: Iterable[Callback] = ...,
-    seed: int = ...,
-) -> BaselineRun: ...
+from hybridsde.run.transfer import begin_from
+from hybridsde.store.metadata import RunMetadata
+from hybridsde.store.spec_io import physics_source, write_spec
 
 
 def fit(
-    model: HybridSDE | AbstractBaseline,
+    model: ModelSpec,
     data: Trajectories,
     *,
     objective: AbstractObjective | None = None,
-    solver: AbstractSolver | None = None,
     training: Training | None = None,
+    langevin: Langevin | None = None,
     validation: Trajectories | None = None,
+    horizon: int | None = None,
     callbacks: Iterable[Callback] = (),
     checkpoint: str | Path | None = None,
     start_from: Run | None = None,
     seed: int = 0,
-) -> Run | BaselineRun:
+) -> Run:
     """Fit a declared model to recordings. The same seed gives the same numbers.
 
-    By default Empirical PAC-Bayes, one Euler step per observation, Adam with cosine decay. With
-    `validation` data the best epoch on them is kept. With `checkpoint`, the name of a file, a fit
-    that was killed goes on where it was and ends with the same numbers. Encoder and decoder of a
-    latent model begin as those of `start_from`, so that its latent states mean the same.
+    What is left out is chosen as on the command line. For a `HybridSDE`: Empirical PAC-Bayes, with
+    the Wiener noise filtered out, Heun's rule with steps that suit the data, Adam with cosine
+    decay for a few thousand steps. A system of `hybridsde.baselines` comes with a loss of its own.
 
-    A system of `hybridsde.baselines` comes with a loss and a solver of its own.
+    - `validation`: recordings that choose the epoch to keep; estimated spreads are then calibrated
+      on forecasts of them, `horizon` rows ahead (to their ends by default).
+    - `langevin`: steps after the fit that turn one set of weights into a sample of them (SGLD).
+    - `checkpoint`: the name of a file. A fit that was killed goes on where it was and ends with
+      the same numbers.
+    - `start_from`: a run of a latent model; encoder and decoder begin as its, so that latent
+      states mean the same.
     """
-    if isinstance(model, AbstractBaseline):
-        own = {"objective": objective, "solver": solver, "checkpoint": checkpoint}
-        for name, given in (own | {"start_from": start_from}).items():
-            if given is not None:
-                raise ValueError(f"{model.name} takes no `{name}`. Leave it out.")
-        return fit_baseline(
-            model, data, training=training, validation=validation, callbacks=callbacks, seed=seed
-        )
     model.check_training(data)
+    interval = common_step(data, model.name) if model.requirements.regular else None
     if validation is not None:
         model.check_later(validation)
-    solver = solver or EulerMaruyama()
-    init_key, train_key = jr.split(jr.key(seed))
-    batch = model.batch(data)
-    untrained = model.init(batch, key=init_key)
+        if interval is not None:
+            common_step(validation, model.name, interval)
+    batch = model.batch(training_windows(model, data, training))
+    inference = model.inference(batch, objective, training, langevin)
     if start_from is not None:
-        untrained = _with_maps_of(untrained, model, start_from)
-    check_starts(untrained, batch, data.ids)
-    objective, training = objective or EmpiricalPACBayes(), training or Training()
-    seen = Seen.of(train=data, validation=validation)
+        inference = begin_from(inference, model, start_from)
+    used = UsedData.of(train=data, validation=validation)
     keeper = None
     if checkpoint is not None:
-        source = physics_source(model)
-        code = source.read_text() if source else ""
-        begun = None if start_from is None else start_from.facts.get("seen")
-        facts = (
-            declare(model),
-            code,
-            repr(objective),
-            repr(solver),
-            training,
-            seed,
-            seen.series,
-            begun,
-        )
-        keeper = Checkpoint(Path(checkpoint), fingerprint(*facts))
-    fitted = train(
-        untrained,
+        mark = _fingerprint(model, inference, used, start_from, seed)
+        keeper = Checkpoint(Path(checkpoint), mark)
+    fitted = inference.fit(
         batch,
-        objective,
-        solver=solver,
-        training=training,
-        validation=None if validation is None else model.batch(validation),
+        validation=None
+        if validation is None
+        else model.batch(training_windows(model, validation, training)),
         callbacks=callbacks,
         checkpoint=keeper,
-        key=train_key,
+        key=jr.key(seed),
     )
+    whole = model.batch(data)
+    spread = np.asarray(Standardiser.of(whole.values, whole.observed).sd, float)
+    metadata = RunMetadata(used, _loss_name(inference), tuple(spread.tolist()), interval)
     history = pd.DataFrame(fitted.history).rename_axis("epoch")
-    spread = np.std(np.asarray(batch.values), (0, 1), where=np.asarray(batch.observed))
-    facts = {
-        **seen.facts(),
-        "objective": type(objective).__name__,
-        "spread": [float(one) if one > 0 else 1.0 for one in spread],
-    }
-    return Run(model, fitted.model, solver, history, bool(fitted.diverged), seed, facts)
+    run = Run(model, fitted.model, history, bool(fitted.diverged), seed, metadata)
+    if validation is None or not run.forecaster.spreads():
+        return run
+    return calibrate(run, forecast_windows(validation, horizon, model.context))
 
 
-def _with_maps_of(model: BayesianSDE, declared: HybridSDE, other: Run) -> BayesianSDE:
-    """Encoder and decoder of another run, its scales included."""
-    same = ("latent", "observed", "states")
-    if declared.latent is None or any(
-        getattr(declared, name) != getattr(other.declared, name) for name in same
-    ):
-        raise InputError(
-            "`start_from` must be a run of a latent model with the same `latent`, `observed` and "
-            "`states`."
-        )
-    maps = (other.model.start, other.model.observation, other.model.scale)
-    return eqx.tree_at(lambda m: (m.start, m.observation, m.scale), model, maps)
+def training_windows(
+    model: ModelSpec, data: Trajectories, training: Training | None
+) -> Trajectories:
+    """Recordings as they are trained on: long ones in windows that follow each other."""
+    chosen = training or Training()
+    if model.requirements.whole or chosen.windows is not None or chosen.longest is None:
+        return data
+    return data.windows(chosen.longest, chosen.longest - 1, least=model.context + 1)
+
+
+def forecast_windows(data: Trajectories, horizon: int | None, context: int = 1) -> Trajectories:
+    """Recordings as they are forecast: windows of so many rows after the given ones, or whole."""
+    if horizon is None:
+        return data
+    return data.windows(context + horizon, horizon, least=context + 1)
 
 
 def frozen_drift(run: Run) -> FrozenDrift:
@@ -149,4 +107,29 @@ def frozen_drift(run: Run) -> FrozenDrift:
 
     For latent states begin the other fit with `start_from=run`, so that they mean the same.
     """
-    return FrozenDrift.of(run.declared, run.model)
+    if not (isinstance(run.spec, HybridSDE) and isinstance(run.forecaster, SDEForecaster)):
+        raise ValueError(f"{run.spec.name} has no drift that another model could take over.")
+    return FrozenDrift.of(run.spec, run.forecaster.model)
+
+
+def _loss_name(inference: AbstractInference) -> str:
+    if isinstance(inference, GradientDescent):
+        return type(inference.loss).__name__
+    return "closed form"
+
+
+def _fingerprint(
+    model: ModelSpec,
+    inference: AbstractInference,
+    used: UsedData,
+    start_from: Run | None,
+    seed: int,
+) -> str:
+    """What must agree for a fit to be continued: declaration, loss, training, data and seed."""
+    source = physics_source(model)
+    code = source.read_text() if source else ""
+    begun = None if start_from is None else start_from.metadata.used.series
+    parts = [write_spec(model), code, seed, used.series, begun]
+    if isinstance(inference, GradientDescent):
+        parts += [inference.loss, inference.training, inference.langevin]
+    return fingerprint(*parts)

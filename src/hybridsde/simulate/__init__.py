@@ -1,7 +1,5 @@
 """Solvers, one step each, and the rollout that turns steps into paths."""
 
-from hybridsde.simulate.filter import Filtered as Filtered
-from hybridsde.simulate.filter import filtered as filtered
 from hybridsde.simulate.grid import Grid as Grid
 from hybridsde.simulate.rollout import Paths as Paths
 from hybridsde.simulate.rollout import rollout as rollout

@@ -13,7 +13,7 @@ from hybridsde._random import path_normals
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar, UInt32
 from hybridsde.data import Batch
 from hybridsde.model import SDE, BayesianSDE
-from hybridsde.simulate import gathered
+from hybridsde.simulate import weight_gradient
 from hybridsde.simulate.grid import Grid
 from hybridsde.simulate.solver import AbstractSolver
 
@@ -65,7 +65,9 @@ def rollout(
 
     carry = (h0, jnp.zeros(h0.shape[:-1], h0.dtype))
     xs = _Step(grid, dw, noise)
-    scanned = gathered.scan(one_path, all_paths, layers, bare, carry, xs, math.prod(dw.shape[1:-1]))
+    scanned = weight_gradient.scan(
+        one_path, all_paths, layers, bare, carry, xs, math.prod(dw.shape[1:-1])
+    )
     (_, kl), states = scanned
     observed = states[solver.substeps - 1 :: solver.substeps]
     return Paths(jnp.moveaxis(jnp.concatenate([h0[None], observed]), 0, 2), kl)

@@ -44,6 +44,11 @@ def path_energy(
     return 0.5 * jnp.sum(sde.diffusion.whiten(t, h, learned) ** 2) * dt
 
 
+def euler_maruyama(h, drift, dt, noise):
+    """h + F Δt + G ΔW, for arrays of any kind (Maruyama 1955); `noise` is G ΔW."""
+    return h + drift * dt + noise
+
+
 class EulerMaruyama(AbstractSolver):
     """h ← h + (f + γ∘r) Δt + G ΔW      (Haussmann et al. 2021, eq. em-discretization)
 
@@ -70,7 +75,8 @@ class EulerMaruyama(AbstractSolver):
         """One Euler step."""
         learned, known = sde.drift(t, h, u, noise)
         energy = path_energy(sde, t, h, learned, dt)
-        return h + (learned + known) * dt + sde.diffusion.spread(t, h, dw), energy
+        spread = sde.diffusion.spread(t, h, dw)
+        return euler_maruyama(h, learned + known, dt, spread), energy
 
 
 class Heun(AbstractSolver):
@@ -103,7 +109,7 @@ class Heun(AbstractSolver):
         noise: PyTree,
     ) -> tuple[Float[Array, " state"], Scalar]:
         """One step with two looks at the drift."""
-        largest = LARGEST_STEP * sde.learned.scale.state_sd
+        largest = LARGEST_STEP * sde.learned.scale.states.sd
 
         def bounded(drift: Float[Array, " state"]) -> Float[Array, " state"]:
             move = drift * dt

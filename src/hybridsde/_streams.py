@@ -1,0 +1,37 @@
+"""What the seed of a run is used for: one stream of random numbers for each purpose."""
+
+import enum
+
+import jax.random as jr
+
+from hybridsde._types import Array, Int, PRNGKeyArray
+
+
+class Stream(enum.IntEnum):
+    """The purposes. A number is folded into the key of a seed, so none may stand here twice.
+
+    `jax.random.split(key)[i]` is `fold_in(key, i)`: whoever splits the key of a seed, as `fit` does
+    for its two streams, uses the numbers from 0 on.
+    """
+
+    INIT = 0
+    """Untrained weights."""
+    TRAINING = 1
+    """Batches and paths of a fit."""
+    CALIBRATION = 2
+    """Forecasts that choose the spreads."""
+    CERTIFICATE = 3
+    """Losses of a certificate or a conformal band."""
+    REFERENCE = 4
+    """Constants of losses, settled where the certified data have no part."""
+    POSTERIOR = 5
+    """Training of the weights against a bound."""
+    FORECAST = 6
+    """Forecasts, and those that are scored."""
+    PICTURE = 7
+    """Draws of the weights behind a picture of the drift."""
+
+
+def stream(seed: int | Int[Array, ""], purpose: Stream) -> PRNGKeyArray:
+    """The key of a seed for one purpose."""
+    return jr.fold_in(jr.key(seed), purpose)

@@ -1,0 +1,129 @@
+"""The likelihood of a series with its Wiener noise integrated out: a Kalman filter.
+
+Averaging ln p(y | h) over sampled paths rewards paths that do not spread, so it drives a learned
+diffusion to zero. Here the state is a Gaussian that is carried through the drift and updated by
+every observation; both sources of spread keep their meaning:
+
+    ln p(Y) = Σ_k ln p(y_k | y_1..k−1)
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jax import lax
+
+from hybridsde._types import Array, Bool, Float, PRNGKeyArray, PyTree, Scalar
+from hybridsde.data import Batch
+from hybridsde.estimate.gaussian import GaussianState, update
+from hybridsde.model import SDE, AbstractObservation, BayesianSDE, GaussianObservation
+from hybridsde.simulate import AbstractSolver, Grid
+
+
+class Filtered(eqx.Module):
+    """Log-likelihoods and path KLs of all series under draws of the weights."""
+
+    log_likelihood: Float[Array, "sample series"]
+    kl: Float[Array, "sample series"]
+
+
+def filtered(
+    model: BayesianSDE,
+    solver: AbstractSolver,
+    batch: Batch,
+    *,
+    samples: int,
+    key: PRNGKeyArray,
+) -> Filtered:
+    """Filter every series under `samples` draws of the weights; the first time is given.
+
+    The path KL is that of the filtered mean: ½ Σ_k f(m_k)ᵀ J⁻¹ f(m_k) Δt_k. Its gradient reaches
+    the weights alone; G and the observation noise are decided by the likelihood.
+    """
+    weight_key, call_key = jr.split(key)
+    numbers = jnp.arange(samples * batch.count, dtype=jnp.uint32).reshape(samples, batch.count)
+
+    def under_one_network(weight_key, numbers) -> tuple[Array, Array]:
+        sde = model.draw(key=weight_key)
+        steps = solver.substeps * batch.steps.shape[1]
+        noise = sde.learned.network.noise(numbers, steps, key=call_key)
+        axes = (0, jax.tree.map(lambda _: 1, noise))
+        return jax.vmap(lambda one, noise: _filter(model, sde, solver, one, noise), axes)(
+            batch, noise
+        )
+
+    return Filtered(*jax.vmap(under_one_network)(jr.split(weight_key, samples), numbers))
+
+
+def _filter(
+    model: BayesianSDE, sde: SDE, solver: AbstractSolver, series: Batch, noise: PyTree
+) -> tuple[Scalar, Scalar]:
+    """One series: predict to the next time, compare, update."""
+    clock = (series.times, series.steps, series.inputs)
+    grid = Grid.refine(*clock, solver.substeps, model.interpolation)
+    intervals = len(series.steps)
+    steps = jax.tree.map(
+        lambda leaf: leaf.reshape(intervals, solver.substeps, *leaf.shape[1:]), (grid, noise)
+    )
+
+    @jax.checkpoint
+    def advance(carry, x):
+        state, kl = carry
+        steps, y, seen = x
+        (state, kl), _ = lax.scan(
+            lambda c, s: (predict(sde, solver, s[0], s[1], c[0], c[1]), None), (state, kl), steps
+        )
+        state, log_prob = observe(model.observation, y, seen, state)
+        return (state, kl), log_prob
+
+    carry = (first_state(model, series), jnp.zeros((), series.values.dtype))
+    (_, kl), log_probs = lax.scan(advance, carry, (steps, series.values[1:], series.observed[1:]))
+    return log_probs.sum(), kl
+
+
+def first_state(model: BayesianSDE, series: Batch) -> GaussianState:
+    """p(h₀) of one series; exact where a start is affine in its normals."""
+
+    def start(epsilon: Float[Array, " normal"]) -> Float[Array, " state"]:
+        return model.initial_state(series.values, series.observed, epsilon)
+
+    zero = jnp.zeros(model.start_normals, series.values.dtype)
+    factor = jax.jacfwd(start)(zero)
+    return GaussianState(start(zero), factor @ factor.T)
+
+
+def predict(
+    sde: SDE, solver: AbstractSolver, grid: Grid, noise: PyTree, state: GaussianState, kl: Scalar
+) -> tuple[GaussianState, Scalar]:
+    """One step of the solver, linearised about the mean: m ← φ(m), P ← A P Aᵀ + B Bᵀ Δt.
+
+    φ(h, ΔW) is the step, A = ∂φ/∂h and B = ∂φ/∂ΔW: an extended Kalman filter for any scheme. Exact
+    where the drift is linear and G does not depend on the state.
+    """
+
+    def step(sde: SDE, h: Float[Array, " state"], dw: Float[Array, " state"]):
+        return solver.step(sde, grid.t, h, grid.u, grid.dt, dw, noise)
+
+    m, still = state.mean, jnp.zeros_like(state.mean)
+    a = jax.jacfwd(lambda h: step(sde, h, still)[0])(m)
+    b = jax.jacfwd(lambda dw: step(sde, m, dw)[0])(still)
+    covariance = a @ state.covariance @ a.T + b @ b.T * grid.dt
+    held = eqx.tree_at(lambda s: s.diffusion, sde, lax.stop_gradient(sde.diffusion))
+    _, energy = step(held, lax.stop_gradient(m), still)
+    return GaussianState(step(sde, m, still)[0], 0.5 * (covariance + covariance.T)), kl + energy
+
+
+def observe(
+    observation: AbstractObservation,
+    y: Float[Array, " obs"],
+    observed: Bool[Array, " obs"],
+    state: GaussianState,
+) -> tuple[GaussianState, Scalar]:
+    """What one row says about the state, and ln p(y | what came before)."""
+    if not isinstance(observation, GaussianObservation):
+        raise ValueError(
+            'The estimator "filtered" needs observations that are linear in the states; with a '
+            'decoder take "mean_log" or "log_mean".'
+        )
+    sd = jnp.broadcast_to(observation.sd.value, y.shape)
+    return update(state, observation.matrix.value, sd, y, observed)

@@ -1,0 +1,113 @@
+"""What everything that forecasts has in common: sampled futures after the rows of a history."""
+
+import abc
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+
+from hybridsde._parameters import Relative
+from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde.data import Batch
+from hybridsde.model import AbstractObservation
+
+
+class Prediction(eqx.Module):
+    """Sampled forecasts of every row of a batch, those that were given included.
+
+    Numbers are those of the model: logarithms of positive quantities.
+    """
+
+    means: Float[Array, "sample series time obs"]
+    """What would be measured, without noise."""
+    sd: Float[Array, "#sample #series #time obs"]
+    """Of the measurement noise."""
+    states: Float[Array, "sample series time state"]
+    """What moves; the same as `means` where a system has no other states."""
+    path_kl: Float[Array, "sample series"]
+    """KL between the learned and the prior process along each path; 0 where there is no prior."""
+
+    @classmethod
+    def of_observations(
+        cls,
+        means: Float[Array, "sample series time obs"],
+        sd: Float[Array, "#sample #series #time obs"],
+    ) -> "Prediction":
+        """Of a system that is about the observations themselves."""
+        return cls(means, sd, means, jnp.zeros(means.shape[:2], means.dtype))
+
+    @classmethod
+    def of_states(
+        cls,
+        observation: AbstractObservation,
+        states: Float[Array, "sample series time state"],
+        path_kl: Float[Array, "sample series"] | None = None,
+    ) -> "Prediction":
+        """Of states that are seen through an observation map, with its noise."""
+        sd = jnp.broadcast_to(observation.sd.value, (1, 1, 1, len(observation.names)))
+        none = jnp.zeros(states.shape[:2], states.dtype)
+        return cls(observation.mean(states), sd, states, none if path_kl is None else path_kl)
+
+    def after(self, rows: int) -> "Prediction":
+        """Without the first rows."""
+        sd = self.sd if self.sd.shape[2] == 1 else self.sd[:, :, rows:]
+        return Prediction(self.means[:, :, rows:], sd, self.states[:, :, rows:], self.path_kl)
+
+    def draws(self, *, key: PRNGKeyArray) -> Float[Array, "sample series time obs"]:
+        """What would be measured, with noise."""
+        return self.means + self.sd * jr.normal(key, self.means.shape, self.means.dtype)
+
+
+class AbstractForecaster(eqx.Module):
+    """A fitted system, ready to be asked. Nobody asks what kind of system it is."""
+
+    observation: eqx.AbstractVar[AbstractObservation]
+    """Names of the observations, which of them are positive, and their noise."""
+    context: eqx.AbstractVar[int]
+    """How many first rows a forecast is given; it is judged on those after them."""
+
+    @abc.abstractmethod
+    def predict(
+        self, batch: Batch, draws: int, *, paths_per_weight: int = 1, key: PRNGKeyArray
+    ) -> Prediction:
+        """Sampled futures at the times of a batch, from its first rows alone.
+
+        Inputs of all rows are known. Draws come in groups of `paths_per_weight` that share their
+        parameters, where these have a distribution; it divides `draws`. Can be compiled and
+        mapped over repetitions.
+        """
+
+    @abc.abstractmethod
+    def spreads(self) -> dict[str, Relative]:
+        """Standard deviations that calibration may multiply, by name; dynamics before noise."""
+
+    @abc.abstractmethod
+    def describe(self) -> str:
+        """How forecasts are made, for a certificate to say."""
+
+
+class AbstractBayesianForecaster(AbstractForecaster):
+    """A forecaster that draws its weights from a distribution with a prior: PAC-Bayes applies."""
+
+    @property
+    @abc.abstractmethod
+    def held(self) -> bool:
+        """Whether a draw of the weights is held along a path."""
+
+    @property
+    @abc.abstractmethod
+    def first_scored_row(self) -> int:
+        """The first row that the likelihood counts."""
+
+    @abc.abstractmethod
+    def kl_to_prior(self) -> Float[Array, ""]:
+        """KL between the distribution of the weights and their prior; infinite for a sample."""
+
+    @abc.abstractmethod
+    def at_prior(self) -> "AbstractBayesianForecaster":
+        """With weights drawn from the prior."""
+
+
+def noise_spread(observation: AbstractObservation) -> dict[str, Relative]:
+    """The measurement noise, where it was estimated and not declared."""
+    return {"noise": observation.sd} if isinstance(observation.sd, Relative) else {}

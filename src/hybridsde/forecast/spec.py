@@ -1,0 +1,224 @@
+"""What a user declares about a system before any data are seen."""
+
+import abc
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from hybridsde._errors import InputError, InputNotice
+from hybridsde.data import Batch, Trajectories
+from hybridsde.fit import Langevin, Training
+from hybridsde.forecast.forecaster import AbstractForecaster
+from hybridsde.forecast.inference import AbstractInference
+from hybridsde.objective import AbstractObjective
+
+SAME_STEP = 1e-3
+"""Relative difference of two time steps that count as equal."""
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """What a system asks of recordings beyond the right columns."""
+
+    inputs: bool = True
+    """Whether it has a place for inputs."""
+    regular: bool = False
+    """Whether all rows must come in equal steps of time."""
+    complete: bool = False
+    """Whether no value may be missing."""
+    whole: bool = False
+    """Whether long recordings must not be cut for training."""
+    neighbours: bool = False
+    """Whether two neighbouring rows must be complete somewhere in the training data."""
+    package: str | None = None
+    """What it needs of the extra `baselines`, if anything."""
+
+
+class ModelSpec(abc.ABC):
+    """A system as it is declared: its columns, what it asks of data, and how it is fitted."""
+
+    inputs: Sequence[str]
+    positive: Sequence[str]
+
+    @property
+    @abc.abstractmethod
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    @abc.abstractmethod
+    def observations(self) -> tuple[str, ...]:
+        """The columns of the recordings."""
+
+    @property
+    @abc.abstractmethod
+    def state_names(self) -> tuple[str, ...]:
+        """What moves: the columns of the states of a forecast."""
+
+    @property
+    @abc.abstractmethod
+    def context(self) -> int:
+        """How many first rows a forecast is given."""
+
+    @property
+    @abc.abstractmethod
+    def requirements(self) -> Requirements:
+        """What it asks of recordings."""
+
+    @abc.abstractmethod
+    def inference(
+        self,
+        data: Batch,
+        objective: AbstractObjective | None = None,
+        training: Training | None = None,
+        langevin: Langevin | None = None,
+    ) -> AbstractInference:
+        """How it is fitted to recordings like these; None leaves a choice to it."""
+
+    @abc.abstractmethod
+    def restore(self, notes: Mapping[str, Any]) -> AbstractForecaster:
+        """A forecaster of the right structure, to be filled with saved numbers.
+
+        `notes` are what `AbstractForecaster` leaves beside its arrays; see `notes_of`.
+        """
+
+    @abc.abstractmethod
+    def notes_of(self, forecaster: AbstractForecaster) -> dict[str, Any]:
+        """What must be saved beside the arrays of a forecaster, as plain data."""
+
+    def check(self, data: Trajectories) -> None:
+        """A `ValueError` unless it is installed and takes recordings of this kind."""
+        needs, names = self.requirements, self.observations
+        if needs.package and find_spec(needs.package) is None:
+            raise InputError(
+                f"{self.name} needs {needs.package}. Install it with: pip install "
+                "'hybridsde[baselines]'"
+            )
+        if data.input_names and not needs.inputs:
+            raise ValueError(
+                f"{self.name} takes no inputs, but the data hold {', '.join(data.input_names)}."
+            )
+        if data.states != names:
+            raise ValueError(
+                f"The model observes {', '.join(names)}, but the data hold "
+                f"{', '.join(data.states)}. Name the same columns in the same order."
+            )
+        if data.input_names != tuple(self.inputs):
+            raise ValueError(
+                f"The model takes the inputs {', '.join(self.inputs) or 'none'}, but the data hold "
+                f"{', '.join(data.input_names) or 'none'}."
+            )
+        if needs.regular:
+            common_step(data, self.name)
+        if needs.complete:
+            check_complete(self._encode_quietly(data), self.name)
+
+    def check_later(self, data: Trajectories) -> None:
+        """A `ValueError` unless every series goes on after its start."""
+        self.check(data)
+        short = np.flatnonzero(data.lengths <= self.context)
+        if short.size:
+            rows = int(data.lengths[short[0]])
+            has = "one point" if rows == 1 else f"{rows} points"
+            raise ValueError(
+                f"Series {data.ids[short[0]]!r} has {has}, so there is nothing to predict "
+                "after its start. Remove it or join it to its neighbours."
+            )
+
+    def check_training(self, data: Trajectories) -> None:
+        """A `ValueError` unless these recordings can be learned from."""
+        self.check_later(data)
+        usable = self._encode_quietly(data).observed
+        empty = np.flatnonzero(~usable.any((0, 1)))
+        if empty.size:
+            raise ValueError(
+                f"{data.states[empty[0]]!r} is never observed in these data"
+                + (", or never above zero" if data.states[empty[0]] in self.positive else "")
+                + ". Leave it out of `observed`."
+            )
+        whole = np.all(usable, -1)
+        if self.requirements.neighbours and not (whole[:, 1:] & whole[:, :-1]).any():
+            raise ValueError(
+                f"{self.name} begins with the differences of complete neighbouring rows, but there "
+                "are none in these data. Compare with another system."
+            )
+
+    def encode(self, data: Trajectories) -> Trajectories:
+        """Recordings as the model sees them: logarithms of positive states.
+
+        Values of zero or less count as missing there, which is said.
+        """
+        if not self.positive:
+            return data
+        logarithms = np.array([name in self.positive for name in data.states])
+        wrong = data.observed & logarithms & (data.values <= 0)
+        if wrong.any():
+            column = int(np.argwhere(wrong)[0, 2])
+            warnings.warn(
+                f"{wrong.sum()} values of positive states are not above zero, the first of "
+                f"{data.states[column]!r}; they count as missing.",
+                InputNotice,
+                stacklevel=2,
+            )
+        usable = data.observed & ~wrong
+        logs = np.log(np.where(usable & logarithms, data.values, 1.0))
+        return replace(data, values=np.where(logarithms, logs, data.values), observed=usable)
+
+    def _encode_quietly(self, data: Trajectories) -> Trajectories:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputNotice)
+            return self.encode(data)
+
+    def batch(self, data: Trajectories) -> Batch:
+        """Recordings as the model sees them, on the device."""
+        return Batch.of(self.encode(data))
+
+    def raw_states(self, h: np.ndarray) -> np.ndarray:
+        """States in the units of the data."""
+        logarithms = np.array([name in self.positive for name in self.state_names])
+        return np.where(logarithms, np.exp(np.where(logarithms, h, 0.0)), h)
+
+
+def blank_batch(spec: ModelSpec) -> Batch:
+    """Recordings of the right shape, to build a model whose numbers are filled in later."""
+    rows = spec.context + 4 + len(spec.observations)
+    batch = Batch.regular(jnp.zeros((2, rows, len(spec.observations))), 1.0)
+    return replace(batch, inputs=jnp.zeros((2, rows, len(spec.inputs))))
+
+
+def structure_of(spec: ModelSpec, init: Any) -> Any:
+    """What `init` would build for a spec: shapes, and no numbers."""
+    return eqx.filter_eval_shape(lambda key: init(blank_batch(spec), key=key), jr.key(0))
+
+
+def common_step(data: Trajectories, name: str, interval: float | None = None) -> float:
+    """The time step that all rows share; a `ValueError` where there is none."""
+    steps = np.concatenate([np.diff(t[:n]) for t, n in zip(data.times, data.lengths, strict=True)])
+    step = float(np.median(steps)) if interval is None and steps.size else interval or 1.0
+    wrong = np.abs(steps - step) > SAME_STEP * step
+    if wrong.any():
+        raise ValueError(
+            f"{name} moves in equal steps of time, here of {step:g}, but a step of the data is "
+            f"{steps[wrong][0]:g}. Resample them to a grid, with missing values where it allows "
+            "them, or compare with a system in continuous time."
+        )
+    return step
+
+
+def check_complete(data: Trajectories, name: str) -> None:
+    """A `ValueError` where a value is missing."""
+    recorded = np.arange(data.times.shape[1]) < data.lengths[:, None]
+    missing = np.argwhere(recorded[..., None] & ~data.observed)
+    if missing.size:
+        series, _, column = missing[0]
+        raise ValueError(
+            f"{name} needs every value of every row, but {data.states[column]!r} is missing in "
+            f"series {data.ids[series]!r}. Fill it in, or compare with another system."
+        )

@@ -1,0 +1,101 @@
+"""A fitted Bayesian SDE as a forecaster: the model, and the scheme that moves its paths."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from hybridsde._parameters import Fixed, Relative, trainable
+from hybridsde._types import PRNGKeyArray, PyTree, Scalar
+from hybridsde.data import Batch
+from hybridsde.forecast import AbstractBayesianForecaster, Prediction, noise_spread
+from hybridsde.model import (
+    AbstractObservation,
+    BayesianMLP,
+    BayesianSDE,
+    DiagonalDiffusion,
+    MeanField,
+)
+from hybridsde.simulate import AbstractSolver, simulate
+
+
+class SDEForecaster(AbstractBayesianForecaster):
+    """Sampled paths of dh = (f_θ + γ ∘ r_ξ) dt + G dW, θ ~ p_φ(θ), from a history's first rows."""
+
+    model: BayesianSDE
+    solver: AbstractSolver
+
+    def __init__(self, model: BayesianSDE, solver: AbstractSolver):
+        self.model, self.solver = model, solver
+
+    @property
+    def observation(self) -> AbstractObservation:
+        """What is measured of the states."""
+        return self.model.observation
+
+    @property
+    def context(self) -> int:
+        """How many first rows a forecast is given."""
+        return self.model.context
+
+    def predict(
+        self, batch: Batch, draws: int, *, paths_per_weight: int = 1, key: PRNGKeyArray
+    ) -> Prediction:
+        """Paths under `draws / paths_per_weight` draws of the weights, as many under each."""
+        weights = draws // paths_per_weight
+        paths = simulate(
+            self.model, self.solver, batch, samples=weights, paths=paths_per_weight, key=key
+        )
+        return Prediction.of_states(self.observation, paths.states, paths.kl)
+
+    def spreads(self) -> dict[str, Relative]:
+        """G, where it is learned from a guess, and the noise likewise."""
+        g, noise = self.model.diffusion, noise_spread(self.observation)
+        if isinstance(g, DiagonalDiffusion) and isinstance(g.sd, Relative):
+            return {"diffusion": g.sd, **noise}
+        return noise
+
+    def describe(self) -> str:
+        """By its scheme."""
+        steps = self.solver.substeps
+        plural = "s" if steps > 1 else ""
+        return f"{type(self.solver).__name__} with {steps} step{plural} from row to row"
+
+    @property
+    def held(self) -> bool:
+        """Whether a draw of the weights is held along a path."""
+        return self.model.weights.held
+
+    @property
+    def first_scored_row(self) -> int:
+        """The first row that is not given: 0 where the start is encoded, so that it counts too."""
+        return self.model.first_scored_row
+
+    def kl_to_prior(self) -> Scalar:
+        """KL(p_φ(θ) ‖ p_pri(θ))."""
+        return self.model.network.kl_to_prior()
+
+    def at_prior(self) -> "SDEForecaster":
+        """With weights drawn from the prior."""
+        network = self.model.network
+        if not isinstance(network, BayesianMLP):
+            return self
+        return eqx.tree_at(lambda f: f.model.network.posterior, self, network.prior.value)
+
+    def around_prior(self, sd: float | None = None) -> "SDEForecaster":
+        """With a prior that is what was fitted, or N(μ, sd²) about it, and the posterior too."""
+        network = self.model.network
+        if not isinstance(network, BayesianMLP):
+            return self
+        both = network.posterior
+        if sd is not None:
+            log_sd = jax.tree.map(lambda leaf: jnp.full_like(leaf, math.log(sd)), both.mean)
+            both = MeanField(both.mean, log_sd)
+        return eqx.tree_at(lambda f: f.model.network, self, BayesianMLP(both, Fixed(both)))
+
+
+def only_weights(model: BayesianSDE) -> PyTree:
+    """Marks the weights of the network, and nothing else, as what training may move."""
+    nothing = jax.tree.map(lambda _: False, model)
+    return eqx.tree_at(lambda m: m.network, nothing, trainable(model.network))

@@ -1,0 +1,265 @@
+"""`hybridsde reproduce`: the paper's experiments."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+reproduce = typer.Typer(help="Run the paper's experiments.", no_args_is_help=True)
+
+Out = Annotated[Path, typer.Option(help="Folder for tables and figures.")]
+Repetitions = Annotated[int, typer.Option(min=1, help="Independent repetitions of every row.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers.")]
+PresetName = Annotated[
+    str, typer.Option("--preset", help="paper, recommended, or both: settings to train with.")
+]
+SHOWN = 0
+"""The test sequence of the walking figures."""
+Quick = Annotated[bool, typer.Option("--quick", help="Two repetitions: a trial in minutes.")]
+
+
+@reproduce.command("lorenz")
+def reproduce_lorenz(
+    out: Out = Path("runs/lorenz"),
+    preset: PresetName = "both",
+    protocol: Annotated[
+        str, typer.Option(help="24: sequences of 24 as in the table; appendix: 50 and 100.")
+    ] = "24",
+    repetitions: Repetitions = 50,
+    seed: Seed = 0,
+    quick: Quick = False,
+) -> None:
+    """Table 1 and figures: the Lorenz attractor with one equation known, none, or all.
+
+    Writes results.json, results.csv, results.md, the figures of the appendix (PNG and SVG), what
+    one known equation is worth in training sequences, and what a learned gate makes of a wrong
+    equation to OUT. Rows that are already there with the same settings are not computed again.
+    """
+    from hybridsde.paper import lorenz
+    from hybridsde.paper.figure_data import lorenz_picture
+    from hybridsde.paper.figures import attractor, bands, knowledge, paths
+    from hybridsde.paper.gate import learn_gate
+    from hybridsde.paper.learning_curve import SIZES, equivalents, learning_curve
+    from hybridsde.paper.tables import results_tables
+    from hybridsde.report.figures import save
+    from hybridsde.report.terminal import fit_progress, frame_table
+
+    _check_out(out)
+    _choice(protocol, tuple(lorenz.PROTOCOLS), "--protocol")
+    console = Console()
+    presets = _presets(preset, lorenz.PRESETS)
+    chosen, settings = lorenz.PRESETS[presets[-1]], f"{presets[-1]} settings"
+    repetitions = 2 if quick else repetitions
+    sizes = SIZES[:2] if quick else SIZES
+    with fit_progress(console, _lorenz_epochs(presets, sizes)) as watch:
+        results = lorenz.EXPERIMENT.reproduce(
+            out,
+            presets=presets,
+            repetitions=repetitions,
+            protocol=protocol,
+            seed=seed,
+            watch=watch,
+        )
+        picture = lorenz_picture(chosen, seed=seed, watch=watch)
+        strengths, terms = learn_gate(chosen, seed=seed, watch=watch)
+        curve = learning_curve(
+            chosen, repetitions=min(repetitions, 10), seed=seed, watch=watch, sizes=sizes
+        )
+    strengths.to_csv(out / "gate.csv")
+    terms.to_csv(out / "gate_terms.csv")
+    curve.to_csv(out / "knowledge.csv", index=False)
+    saved = equivalents(curve)
+    saved.to_csv(out / "knowledge_saved.csv")
+    save(attractor(picture), out, "attractor")
+    for steps in (100, 200, 1000):
+        title = f"Lorenz, {steps} steps from T = 10 ({settings})"
+        save(bands(picture, steps, 2, title), out, f"forecast_{steps}")
+    title = f"Lorenz, single paths of 1000 steps from T = 10 ({settings})"
+    save(paths(picture, 1000, 7, title), out, "paths_1000")
+    title = f"What one known equation is worth ({settings})"
+    save(knowledge(curve, results.extra["oracle_mse"], title), out, "knowledge")
+    console.print(*results_tables(results, "Lorenz attractor, Table 1"))
+    console.print(frame_table(strengths, "Gate: dy is right, dz has the wrong sign"))
+    console.print(frame_table(saved, "Sequences that the black box needs for the same error"))
+    console.print(f"Wrote results.json, results.csv, results.md and the figures to {out}.")
+
+
+def _lorenz_epochs(presets: tuple[str, ...], sizes: tuple[int, ...]) -> int:
+    """All epochs of the command: rows of the table, two figures, the gate, the learning curve."""
+    from hybridsde.paper import lorenz
+
+    one_fit = lorenz.PRESETS[presets[-1]].training.epochs
+    curve = sum(lorenz.PROTOCOLS["24"].train_sequences / size for size in sizes)
+    return lorenz.EXPERIMENT.epochs(presets) + round((3 + curve) * one_fit)
+
+
+@reproduce.command("lotka-volterra")
+def reproduce_lotka_volterra(
+    out: Out = Path("runs/lotka-volterra"),
+    preset: PresetName = "both",
+    repetitions: Repetitions = 20,
+    seed: Seed = 0,
+    quick: Quick = False,
+) -> None:
+    """Black box, white box with wrong parameters, and hybrid on Lotka–Volterra.
+
+    Writes results.json, results.csv, results.md and the figure of the appendix to OUT. Rows that
+    are already there with the same settings are not computed again.
+    """
+    from hybridsde.paper import lotka_volterra
+    from hybridsde.paper.figure_data import lotka_volterra_picture
+    from hybridsde.paper.figures import bands
+    from hybridsde.paper.tables import results_tables
+    from hybridsde.report.figures import save
+    from hybridsde.report.terminal import fit_progress
+
+    _check_out(out)
+    console = Console()
+    presets = _presets(preset, lotka_volterra.PRESETS)
+    chosen = lotka_volterra.PRESETS[presets[-1]]
+    epochs = lotka_volterra.EXPERIMENT.epochs(presets) + 2 * chosen.training.epochs
+    with fit_progress(console, epochs) as watch:
+        results = lotka_volterra.EXPERIMENT.reproduce(
+            out,
+            presets=presets,
+            repetitions=2 if quick else repetitions,
+            protocol="50",
+            seed=seed,
+            watch=watch,
+        )
+        picture = lotka_volterra_picture(chosen, seed=seed, watch=watch)
+    title = f"Lotka–Volterra, 200 steps from t = 1 ({presets[-1]} settings)"
+    save(bands(picture, 200, 3, title), out, "forecast_200")
+    console.print(*results_tables(results, "Lotka–Volterra"))
+    console.print(f"Wrote results.json, results.csv, results.md and the figure to {out}.")
+
+
+@reproduce.command("mocap")
+def reproduce_mocap(
+    out: Out = Path("runs/mocap"),
+    preset: PresetName = "both",
+    centred: Annotated[
+        bool,
+        typer.Option(
+            help="Published data, each sequence centred on its own future, or the data without it."
+        ),
+    ] = True,
+    methods: Annotated[
+        str,
+        typer.Option(
+            help="`proposed`: the paper's own rows. `all`: the eleven rows of the table. Or names "
+            "of other systems with commas between them: dtsbn-s, npode, neural-ode, ode2vae, "
+            "ode2vae-kl, linear-gaussian, climatology, persistence."
+        ),
+    ] = "proposed",
+    repetitions: Repetitions = 10,
+    seed: Seed = 0,
+    quick: Quick = False,
+) -> None:
+    """Table 2: walking, three frames given and 297 forecast, with a latent SDE.
+
+    The six rows that the paper proposes or extends, and with `--methods all` the five systems that
+    it compares with: Neural ODE, npODE, ODE²VAE, ODE²VAE-KL and DTSBN-S.
+
+    Needs the motion-capture files; without them it says which, and where they come from. Writes
+    results.json, results.csv and results.md, forecasts of joint angles (PNG and SVG) and a stick
+    figure that walks (GIF) to OUT. Rows that are already there with the same settings are not
+    computed again.
+    """
+    from hybridsde.paper import mocap
+    from hybridsde.paper.figure_data import walking_picture
+    from hybridsde.paper.mocap_data import posture, walking
+    from hybridsde.paper.mocap_figures import angles, save_stick_figure
+    from hybridsde.paper.mocap_others import OTHERS
+    from hybridsde.paper.mocap_sde import PRESETS
+    from hybridsde.paper.tables import effects_rich, results_tables
+    from hybridsde.report.figures import save
+    from hybridsde.report.terminal import fit_progress
+
+    _check_out(out)
+    console = Console()
+    presets = _presets(preset, PRESETS)
+    others = _others(methods, mocap.COMPARED, tuple(OTHERS))
+    data, pose = walking(centred=centred), posture(centred=centred)
+    with fit_progress(console) as watch:
+        results = mocap.reproduce(
+            out,
+            presets=presets,
+            others=others,
+            centred=centred,
+            repetitions=2 if quick else repetitions,
+            seed=seed,
+            data=data,
+            watch=watch,
+        )
+        chosen = PRESETS[presets[-1]]
+        picture = walking_picture(chosen, data, SHOWN, seed=seed, watch=watch)
+    title = f"Walking, 3 frames given ({presets[-1]} settings, test sequence {SHOWN})"
+    save(angles(picture, title), out, "angles")
+    save_stick_figure(picture, pose, out / "walking.gif", "Walking after 3 frames, half speed")
+    console.print(*results_tables(results, "CMU walking, Table 2"))
+    console.print(effects_rich(mocap.changes(results.rows)))
+    console.print(f"Wrote results.json, results.csv, results.md and the figures to {out}.")
+
+
+@reproduce.command("cost")
+def reproduce_cost(
+    out: Out = Path("runs/cost"),
+    seed: Seed = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Two sizes of each and few timings: a trial.")
+    ] = False,
+) -> None:
+    """The cost table: time of a training iteration against samples, length, width and dimension.
+
+    Writes results.json, results.csv, results.md with the measured slopes beside the paper's O(·),
+    and cost.png and cost.svg to OUT. Leave the machine alone while it measures.
+    """
+    from hybridsde.paper import cost
+    from hybridsde.paper.figures import cost_figure
+    from hybridsde.paper.tables import cost_tables
+    from hybridsde.report.figures import save
+    from hybridsde.report.terminal import counted
+
+    _check_out(out)
+    console = Console()
+    with counted(console, len(cost.settings(quick))) as tick:
+        results = cost.measure(out, quick=quick, seed=seed, tick=tick)
+    sweeps = cost.sweep_times(results.rows)
+    save(cost_figure(sweeps, {name: cost.SWEEPS[name].exponent for name in sweeps}), out, "cost")
+    console.print(*cost_tables(results.rows))
+    console.print(f"Wrote results.json, results.csv, results.md and the figure to {out}.")
+
+
+def _check_out(out: Path) -> None:
+    """Say so before anything is computed where the folder holds a broken table."""
+    from hybridsde.paper.table import saved_rows
+
+    saved_rows(out)
+
+
+def _presets(asked: str, known: Mapping[str, object]) -> tuple[str, ...]:
+    """The presets to run, the one for figures last."""
+    _choice(asked, (*known, "both"), "--preset")
+    return tuple(known) if asked == "both" else (asked,)
+
+
+def _others(asked: str, compared: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the systems to compare with."""
+    if asked == "proposed":
+        return ()
+    if asked == "all":
+        return compared
+    names = tuple(name.strip() for name in asked.split(","))
+    for name in names:
+        _choice(name, ("proposed", "all", *known), "--methods")
+    return names
+
+
+def _choice(value: str, allowed: tuple[str, ...], option: str) -> None:
+    if value not in allowed:
+        raise typer.BadParameter(
+            f"{value!r} is not one of {', '.join(allowed)}.", param_hint=option
+        )

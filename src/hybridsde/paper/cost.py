@@ -1,0 +1,281 @@
+"""What one training iteration costs: the paper's cost table, measured.
+
+Haussmann et al. 2021, appendix, gives the cost per iteration as O(·) of the samples M, the length
+T, the forward pass F, the weights W, the dimension D and the physics P. Here each is varied alone,
+the gradient of the loss is timed, and the slope of ln time against ln size is put beside the
+exponent that the paper's formula has for large sizes.
+"""
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pandas as pd
+
+from hybridsde._devices import PATHS_PER_DEVICE
+from hybridsde._parameters import trainable
+from hybridsde.data import Batch
+from hybridsde.datasets import lorenz
+from hybridsde.hybrid import HybridSDE
+from hybridsde.paper.preset import METHODS
+from hybridsde.paper.table import Results, Row, RowKey, fingerprint
+from hybridsde.physics import NoPhysics
+from hybridsde.simulate import EulerMaruyama
+from hybridsde.simulate.weight_gradient import FEW_PATHS
+
+INTERVAL = 0.01
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One size of everything."""
+
+    method: str = "e-pac-bayes"
+    known: str = "none"
+    """"all" adds the Lorenz equations, which need three states."""
+    weights: str = "local"
+    samples: int = 16
+    length: int = 100
+    width: int = 100
+    states: int = 3
+    diffusion: str = "diagonal"
+    """diagonal, constant matrix, or state-dependent matrix."""
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One size varied alone."""
+
+    symbol: str
+    varies: str
+    """The field of `Setting`."""
+    sizes: tuple[int, ...]
+    exponent: int
+    """Of the paper's O(·), or of ours where it differs, for large sizes."""
+    formula: str
+    base: Setting = field(default_factory=Setting)
+
+
+NARROW = Setting(width=8, length=25)
+"""A small network, so that the dimension is what costs."""
+
+SWEEPS = {
+    "samples": Sweep("M", "samples", (4, 16, 64, 256, 1024), 1, "2MTF"),
+    "length": Sweep("T", "length", (25, 50, 100, 200, 400), 1, "2MTF"),
+    "width": Sweep("width", "width", (50, 100, 200, 400, 800), 2, "2MTF, F ∝ width²"),
+    "states, diagonal G": Sweep("D", "states", (16, 32, 64, 128, 256), 1, "MTD", NARROW),
+    "states, constant full G": Sweep(
+        "D",
+        "states",
+        (16, 32, 64, 128, 256),
+        2,
+        "MTD²: factorised once (paper: MTD³)",
+        replace(NARROW, diffusion="constant"),
+    ),
+    "states, full G(h)": Sweep(
+        "D", "states", (16, 32, 64, 128, 256), 3, "MTD³", replace(NARROW, diffusion="function")
+    ),
+}
+
+METHOD_SETTINGS = {
+    "E-Bayes": (Setting("e-bayes"), "2MTF + MTDL"),
+    "E-PAC-Bayes": (Setting(), "2MTF + MTDL + W + TMD³"),
+    "E-Bayes-Hybrid": (Setting("e-bayes", "all"), "2MTF + MTDL + MTP"),
+    "E-PAC-Bayes-Hybrid": (Setting(known="all"), "2MTF + MTDL + W + TMD³ + MTP"),
+    "E-Bayes, weights held": (Setting("e-bayes", weights="path"), "MTF + MTDL"),
+}
+"""The rows of the paper's table that need no other learner; the last has the F of its D-BNN."""
+
+
+def gradient(setting: Setting, *, seed: int) -> tuple[Callable, Any]:
+    """One training iteration's gradient, compiled, and the parameters to call it with."""
+    model, batch = _problem(setting, seed=seed)
+    parameters, frozen = eqx.partition(model, trainable(model))
+    objective = replace(METHODS[setting.method], samples=setting.samples, solver=EulerMaruyama())
+
+    @jax.jit
+    def run(parameters, key):
+        def loss(parameters):
+            whole = eqx.combine(parameters, frozen)
+            return objective(whole, batch, batch.count, key=key).loss
+
+        return jax.grad(loss)(parameters)
+
+    return run, parameters
+
+
+def time_gradient(setting: Setting, *, seed: int, repeats: int, budget: float) -> list[float]:
+    """Seconds of three or more single calls; no more begin once `budget` is spent."""
+    run, parameters = gradient(setting, seed=seed)
+    jax.block_until_ready(run(parameters, jr.key(seed)))
+    seconds = []
+    while len(seconds) < 3 or (len(seconds) < repeats and sum(seconds) < budget):
+        began = time.perf_counter()
+        jax.block_until_ready(run(parameters, jr.key(len(seconds))))
+        seconds.append(time.perf_counter() - began)
+    return seconds
+
+
+def _problem(setting: Setting, *, seed: int):
+    states = lorenz.STATES if setting.states == 3 else tuple(f"h{i}" for i in range(setting.states))
+    values = jr.normal(jr.key(seed), (1, 1 + setting.length, setting.states))
+    batch = Batch.regular(values, INTERVAL)
+    hybrid = HybridSDE(
+        states=states,
+        diffusion=_diffusion(setting),
+        noise=1.0,
+        hidden=(setting.width, setting.width),
+        start="first",
+        weights=setting.weights,
+        physics=lorenz.true_physics() if setting.known == "all" else NoPhysics(),
+    )
+    return hybrid.init(batch, key=jr.key(seed)), batch
+
+
+def _diffusion(setting: Setting):
+    if setting.diffusion == "diagonal":
+        return 1.0
+    count = setting.states
+    matrix = np.eye(count) + 0.1 / count
+    if setting.diffusion == "constant":
+        return matrix
+
+    def moving(h, t):
+        return jnp.asarray(matrix, h.dtype) * (1 + 0.01 * jnp.tanh(h[0] + t))
+
+    return moving
+
+
+def settings(quick: bool) -> dict[str, Setting]:
+    """Everything that is timed, by the name it has in the column `protocol`."""
+    swept = {
+        _name(sweep, size): replace(plan.base, **{plan.varies: size})
+        for sweep, plan in SWEEPS.items()
+        for size in (plan.sizes[:2] if quick else plan.sizes)
+    }
+    return swept | {name: setting for name, (setting, _) in METHOD_SETTINGS.items()}
+
+
+def measure(folder: Path, *, quick: bool, seed: int, tick: Callable[[str], None]) -> Results:
+    """Time every setting and save each as it is measured.
+
+    Rows have the format of the other reproductions: `protocol` says what was varied,
+    `repetitions` how often it was timed at most, `seconds` is the median time of an iteration,
+    and there are no scores. `tick` is called with the name of each setting before it is timed.
+    """
+    results = Results(folder, TITLE, NOTES, markdown)
+    asked = []
+    began = time.monotonic()
+    repeats = 5 if quick else 30
+    for name, setting in settings(quick).items():
+        tick(name)
+        preset = "paper" if setting.weights == "local" else "recommended"
+        machine = (jax.devices()[0].device_kind, jax.local_device_count(), jax.__version__)
+        settings_hash = fingerprint(setting, machine)
+        key = RowKey(setting.known, setting.method, preset, name, repeats, seed, settings_hash)
+        asked.append(results.get(key, lambda key=key, setting=setting: _row(key, setting)))
+    results.rows = [row for row in results.rows if row not in asked] + asked
+    results.extra = {"seconds": time.monotonic() - began}
+    results.save()
+    return results
+
+
+def _row(key: RowKey, setting: Setting) -> Row:
+    seconds = time_gradient(setting, seed=key.seed, repeats=key.repetitions, budget=3.0)
+    return Row(*key, seconds=statistics.median(seconds))
+
+
+def sweep_times(rows: list[Row]) -> dict[str, pd.Series]:
+    """Seconds of an iteration by size, for every sweep."""
+    seconds = _of_last_run(rows)
+    return {
+        sweep: pd.Series(
+            {
+                size: seconds[_name(sweep, size)]
+                for size in plan.sizes
+                if _name(sweep, size) in seconds
+            },
+            dtype=float,
+        )
+        for sweep, plan in SWEEPS.items()
+    }
+
+
+def _of_last_run(rows: list[Row]) -> dict[str, float]:
+    """Seconds by name; rows timed more or less often, or from another seed, are left out."""
+    last = rows[-1]
+    return {
+        row.protocol: row.seconds
+        for row in rows
+        if (row.repetitions, row.seed) == (last.repetitions, last.seed)
+    }
+
+
+def slope(times: pd.Series) -> float:
+    """The slope of ln time against ln size, by least squares over the three largest sizes."""
+    if len(times) < 2:
+        return math.nan
+    tail = times.iloc[-3:]
+    return float(np.polyfit(np.log(tail.index), np.log(tail), 1)[0])
+
+
+def method_times(rows: list[Row]) -> dict[str, float]:
+    """Seconds of an iteration of every method at the same size."""
+    seconds = _of_last_run(rows)
+    return {name: seconds[name] for name in METHOD_SETTINGS if name in seconds}
+
+
+def markdown(rows: list[Row]) -> list[str]:
+    """Slopes beside exponents, and the methods beside their formulas."""
+    lines = [
+        "| varied | sizes | ms per iteration | slope | exponent | O(·) |",
+        "|---" * 6 + "|",
+    ]
+    for name, times in sweep_times(rows).items():
+        plan = SWEEPS[name]
+        sizes = ", ".join(str(size) for size in times.index)
+        milliseconds = ", ".join(f"{1e3 * value:.3g}" for value in times)
+        lines.append(
+            f"| {name} ({plan.symbol}) | {sizes} | {milliseconds} | {slope(times):.2f} | "
+            f"{plan.exponent} | {plan.formula} |"
+        )
+    lines += ["", "| method | ms per iteration | times E-Bayes | O(·) |", "|---" * 4 + "|"]
+    methods = method_times(rows)
+    for name, value in methods.items():
+        ratio = value / methods["E-Bayes"]
+        lines.append(f"| {name} | {1e3 * value:.3g} | {ratio:.2f} | {METHOD_SETTINGS[name][1]} |")
+    return lines
+
+
+def _name(sweep: str, size: int) -> str:
+    return f"{sweep} = {size}"
+
+
+TITLE = "Time of one training iteration (Haussmann et al. 2021, appendix, cost table)"
+NOTES = f"""\
+One series; unless varied: M = {Setting().samples} samples, T = {Setting().length} steps, two hidden
+layers of {Setting().width}, D = {Setting().states}, diagonal G, weights redrawn at every step,
+E-PAC-Bayes without physics. In the sweeps over D the layers are {NARROW.width} wide and T is
+{NARROW.length}. Times are medians of the compiled gradient of the loss, the optimiser left out.
+
+- Slopes are taken over the three largest sizes. They fall short of the exponents where a fixed
+  cost, or a term of lower order, still has a share.
+- The paper counts D³ for any full G because it inverts G at every step. A constant G is
+  factorised once here, and each step solves a triangular system: D². Only a G that depends on the
+  state costs D³.
+- E-Bayes has no path KL in its loss; here it is still computed forward, since every fit reports
+  it.
+- Up to {FEW_PATHS} paths, weight gradients are gathered at the end of the loop; with more they are
+  added up in it, and from {PATHS_PER_DEVICE} for each device on they are spread over all devices.
+  The slope in M runs across these changes.
+- F ∝ width² holds where the product of two hidden layers dominates.
+"""

@@ -1,0 +1,85 @@
+"""A table of the paper: every row, saved as it finishes."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hybridsde.fit import CallbackFactory
+from hybridsde.paper.preset import Preset
+from hybridsde.paper.row import DRAWS, floors, run_row
+from hybridsde.paper.system import Protocol, System
+from hybridsde.paper.table import Results, Row, RowKey, fingerprint, summarise
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table of the paper: its system, its rows, and the settings to run them with."""
+
+    title: str
+    notes: str
+    """Why measured and published numbers differ."""
+    system: System
+    protocols: Mapping[str, Protocol]
+    known: Mapping[str, tuple[str, ...]]
+    """The equations behind each name in the column "known"."""
+    published: Mapping[tuple[str, str], float | None]
+    """The rows, (known, method), with the mean test MSE that the paper gives."""
+    presets: Mapping[str, Preset]
+
+    def epochs(self, presets: tuple[str, ...]) -> int:
+        """How many epochs all rows take together."""
+        rows = sum(method != "physics" for _, method in self.published)
+        return rows * sum(self.presets[name].training.epochs for name in presets)
+
+    def reproduce(
+        self,
+        folder: Path,
+        *,
+        presets: tuple[str, ...],
+        repetitions: int,
+        protocol: str,
+        seed: int,
+        watch: CallbackFactory,
+    ) -> Results:
+        """Every row under the chosen presets, saved as they finish.
+
+        `watch` gives the callbacks of a row by its name.
+        """
+        results = Results(folder, self.title, self.notes)
+        system = (self.system.diffusion, self.system.interval, self.system.parameter_sd)
+        for preset in presets:
+            settings = fingerprint(self.presets[preset], self.protocols[protocol], system, DRAWS)
+            for known, method in self.published:
+                key = RowKey(known, method, preset, protocol, repetitions, seed, settings)
+                results.get(key, lambda key=key: self._row(key, watch))
+        oracle, persistence = floors(self.system, self.protocols[protocol], repetitions, seed)
+        results.extra = {
+            "oracle_mse": oracle,
+            "persistence_mse": persistence,
+            "seconds": sum(row.seconds for row in results.rows),
+        }
+        results.save()
+        return results
+
+    def _row(self, key: RowKey, watch: CallbackFactory) -> Row:
+        began = time.monotonic()
+        found = run_row(
+            self.system,
+            self.protocols[key.protocol],
+            self.presets[key.preset],
+            self.known[key.known],
+            key.method,
+            repetitions=key.repetitions,
+            seed=key.seed,
+            callbacks=() if key.method == "physics" else watch(" ".join(key[:3])),
+        )
+        return Row(
+            *key,
+            **summarise(found.scores),
+            published_mse=self.published[key.known, key.method],
+            diverged=int(np.sum(found.diverged)),
+            seconds=time.monotonic() - began,
+        )

@@ -1,0 +1,71 @@
+"""Reproduced tables in a terminal."""
+
+from collections.abc import Iterator
+
+from rich.table import Table
+
+from hybridsde.paper import cost
+from hybridsde.paper.factorial import Effect
+from hybridsde.paper.table import Results, Row
+
+
+def results_tables(results: Results, title: str) -> Iterator[Table]:
+    """Measured MSE, CRPS and coverage beside the paper's MSE, a table per preset."""
+    for preset in dict.fromkeys(row.preset for row in results.rows):
+        table = Table(title=f"{title}, {preset} settings")
+        for name in ("known", "method"):
+            table.add_column(name, no_wrap=True)
+        for name in ("paper", "MSE ± s.e.", "median", "CRPS", "in 90 %"):
+            table.add_column(name, justify="right", no_wrap=True)
+        for row in results.rows:
+            if row.preset == preset:
+                table.add_row(*_cells(row))
+        floors = [f"{name.removesuffix('_mse')} {value:.3g}" for name, value in _floors(results)]
+        table.caption = "MSE of " + ", ".join(floors)
+        yield table
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.known,
+        row.method,
+        "–" if row.published_mse is None else f"{row.published_mse:.2f}",
+        f"{row.mse_mean:.3g} ± {row.mse_se:.2g}",
+        f"{row.mse_median:.3g}",
+        f"{row.crps_mean:.3g}",
+        f"{row.coverage90_mean:.2f}",
+    )
+
+
+def _floors(results: Results) -> list[tuple[str, float]]:
+    return [(name, value) for name, value in results.extra.items() if name.endswith("_mse")]
+
+
+def effects_rich(found: list[Effect]) -> Table:
+    """Paired changes of a 2×2 design."""
+    table = Table(title="Change of the MSE, repetition by repetition (below zero is better)")
+    for name in ("preset", "change", "given"):
+        table.add_column(name)
+    for name in ("mean", "95 % interval", "p"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for e in found:
+        interval = f"{e.low:+.2f} to {e.high:+.2f}"
+        table.add_row(e.preset, e.change, e.given, f"{e.mean:+.2f}", interval, f"{e.p:.2g}")
+    return table
+
+
+def cost_tables(rows: list[Row]) -> Iterator[Table]:
+    """Slopes of the time of an iteration beside the paper's exponents, and the methods."""
+    sweeps = Table(title="Time of a training iteration: how it grows")
+    for name in ("varied", "slope", "exponent", "O(·)"):
+        sweeps.add_column(name, justify="left" if name in ("varied", "O(·)") else "right")
+    for name, times in cost.sweep_times(rows).items():
+        plan = cost.SWEEPS[name]
+        sweeps.add_row(name, f"{cost.slope(times):.2f}", f"{plan.exponent}", plan.formula)
+    yield sweeps
+    methods = Table(title="Time of a training iteration: by method")
+    for name in ("method", "ms", "O(·)"):
+        methods.add_column(name, justify="right" if name == "ms" else "left")
+    for name, seconds in cost.method_times(rows).items():
+        methods.add_row(name, f"{1e3 * seconds:.3g}", cost.METHOD_SETTINGS[name][1])
+    yield methods

@@ -1,0 +1,1 @@
+"""Settings files, splits, comparisons: what the commands do, without a terminal."""

@@ -1,0 +1,199 @@
+"""The same recordings with and without physics, with and without PAC term, and other systems."""
+
+import warnings
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pandas as pd
+
+from hybridsde._devices import same_for_seeds
+from hybridsde._errors import InputError, InputNotice
+from hybridsde._streams import Stream, stream
+from hybridsde._types import Array, Keys
+from hybridsde.data import Trajectories
+from hybridsde.fit import Callback, CallbackFactory, Langevin, Training
+from hybridsde.forecast import SCORES, AbstractForecaster, ModelSpec
+from hybridsde.objective import AbstractObjective
+from hybridsde.project.project import Project
+from hybridsde.project.settings import PhysicsSettings
+from hybridsde.registry import SYSTEMS
+from hybridsde.run import Repetitions, fit_and_score
+from hybridsde.run.calibrate import calibrate_many
+from hybridsde.run.fitting import training_windows
+
+PROPOSED, ALL = "proposed", "all"
+"""Which other systems to compare with: none of them, all of them, or some by name."""
+OWN = "own loss"
+"""The objective of another system."""
+Part = tuple[str, str]
+"""Method and objective."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One row of a comparison: a system, and how it is fitted where that is not left to it."""
+
+    method: str
+    objective: str
+    spec: ModelSpec
+    loss: AbstractObjective | None = None
+    training: Training | None = None
+    langevin: Langevin | None = None
+
+    @property
+    def name(self) -> str:
+        """How it is called in tables."""
+        return self.method if self.objective == OWN else f"{self.method}, {self.objective}"
+
+
+def variants(project: Project) -> list[Candidate]:
+    """Black box, physics alone and hybrid; the PAC term makes no difference without weights."""
+    project = _whole(project)
+    settings = project.settings
+    black = settings.model_copy(update={"physics": PhysicsSettings()})
+    alone = settings.model_copy(update={"model": settings.model.model_copy(update={"hidden": []})})
+    chosen = [("black box", black, "bayes"), ("black box", black, "pac-bayes")]
+    if settings.physics != PhysicsSettings():
+        chosen += [("physics alone", alone, "bayes")]
+        chosen += [("hybrid", settings, "bayes"), ("hybrid", settings, "pac-bayes")]
+    rows = []
+    for method, wanted, objective in chosen:
+        train = wanted.train.model_copy(update={"objective": objective})
+        wanted = wanted.model_copy(update={"train": train})
+        model = wanted.build_model(project.source.parent, trust=True)
+        variant = replace(project, settings=wanted, model=model)
+        rows.append(Candidate(method, objective, model, variant.objective, variant.training))
+    return rows
+
+
+def others(project: Project, methods: str) -> list[Candidate]:
+    """Other systems by name: all that can take these recordings, or those that are asked for.
+
+    With "all", one that cannot is left out, and it is said why. Asked for by name it is an
+    `InputError`, and so is a name that is not known.
+    """
+    if methods == PROPOSED:
+        return []
+    names = tuple(SYSTEMS) if methods == ALL else tuple(one.strip() for one in methods.split(","))
+    unknown = [name for name in names if name not in SYSTEMS]
+    if unknown:
+        raise InputError(
+            f"{unknown[0]!r} is no system to compare with. There are {', '.join(SYSTEMS)}, and "
+            f"{ALL} for all of them."
+        )
+    split, model, found = project.split, project.model, []
+    positive = tuple(name for name in model.observations if name in model.positive)
+    for name in names:
+        spec = SYSTEMS[name](model.observations, positive, model.context)
+        try:
+            spec.check_training(split.train)
+            for data in (project.test, split.validation):
+                if data is not None:
+                    spec.check_later(data)
+        except ValueError as error:
+            if methods != ALL:
+                raise InputError(str(error)) from None
+            warnings.warn(f"Left out: {error}", InputNotice, stacklevel=2)
+            continue
+        found.append(Candidate(name, OWN, spec))
+    return found
+
+
+def _whole(project: Project) -> Project:
+    """With all training recordings, none of them set apart for a certificate."""
+    train = project.settings.train.model_copy(update={"prior_fraction": None})
+    return replace(project, settings=project.settings.model_copy(update={"train": train}))
+
+
+def compare(
+    project: Project,
+    seeds: int,
+    watch: CallbackFactory | None = None,
+    compared: Collection[Candidate] = (),
+    skip: Collection[Part] = (),
+) -> Iterator[pd.DataFrame]:
+    """Scores on the held-out recordings, a row per seed, for one candidate after the other.
+
+    All share the split, are trained by their own settings and are calibrated in the same way.
+    `compared` are other systems, which follow the variants.
+    """
+    for candidate in (*variants(project), *compared):
+        if (candidate.method, candidate.objective) in skip:
+            continue
+        callbacks = watch(candidate.name) if watch else ()
+        found = repeat(project, candidate, seeds, callbacks)
+        frame = pd.DataFrame({name: np.asarray(found.scores[name][:, -1]) for name in SCORES})
+        yield frame.assign(
+            seed=np.asarray(seeds_of(project, seeds)),
+            diverged=found.diverged,
+            method=candidate.method,
+            objective=candidate.objective,
+        )
+
+
+def repeat(
+    project: Project, candidate: Candidate, seeds: int, callbacks: tuple[Callback, ...] = ()
+) -> Repetitions:
+    """One candidate from several seeds as one program; each equals the `fit` of its seed."""
+    assert project.test is not None
+    spec, validation = candidate.spec, project.split.validation
+    numbers = seeds_of(project, seeds)
+    batch = spec.batch(training_windows(spec, project.split.train, candidate.training))
+    inference = spec.inference(batch, candidate.loss, candidate.training, candidate.langevin)
+
+    def calibrated(forecasters: AbstractForecaster) -> AbstractForecaster:
+        if validation is None or not forecasters.spreads():
+            return forecasters
+        held_out = spec.batch(project.settings.forecast.cut(validation, spec.context))
+        keys = _keys(numbers, Stream.CALIBRATION)
+        return calibrate_many(forecasters, same_for_seeds(held_out, seeds), keys)
+
+    def windows(data: Trajectories):
+        return spec.batch(training_windows(spec, data, candidate.training))
+
+    return fit_and_score(
+        lambda: inference.fit_many(
+            batch,
+            validation=None if validation is None else windows(validation),
+            callbacks=callbacks,
+            keys=jax.vmap(jr.key)(numbers),
+        ),
+        same_for_seeds(spec.batch(project.test), seeds),
+        draws=project.settings.forecast.draws,
+        keys=_keys(numbers, Stream.FORECAST),
+        adjust=calibrated,
+    )
+
+
+def _keys(seeds: Array, purpose: Stream) -> Keys:
+    return jax.vmap(lambda seed: stream(seed, purpose))(seeds)
+
+
+def parts_of(scores: pd.DataFrame) -> list[Part]:
+    """Every method and objective once: the variants first, then other systems in one order."""
+    pairs = dict.fromkeys(zip(scores["method"], scores["objective"], strict=True))
+    names = list(SYSTEMS)
+    return sorted(pairs, key=lambda part: names.index(part[0]) if part[1] == OWN else -1)
+
+
+def summarise(scores: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard error over seeds, one row per method and objective."""
+    rows: list[dict[str, Any]] = []
+    for method, objective in parts_of(scores):
+        group = scores.loc[(scores["method"] == method) & (scores["objective"] == objective)]
+        row = {"method": method, "objective": objective, "seeds": len(group)}
+        for name in ("rmse", "nll", "crps", "coverage90"):
+            row[name] = group[name].mean()
+            row[f"{name}_se"] = group[name].std(ddof=1) / np.sqrt(group[name].count())
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def seeds_of(project: Project, count: int) -> Array:
+    """The seeds of a comparison, from that of the settings on."""
+    return project.settings.train.seed + jnp.arange(count)

@@ -1,0 +1,98 @@
+"""A comparison on disk: scores as they come, so that one that was stopped goes on."""
+
+from collections.abc import Collection
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_numeric_dtype
+
+from hybridsde._errors import InputError
+from hybridsde._files import make_folder, write_whole
+from hybridsde.data.hashing import series_hashes
+from hybridsde.fit import CallbackFactory
+from hybridsde.fit.checkpoint import fingerprint
+from hybridsde.forecast import SCORES
+from hybridsde.project.compare import OWN, Candidate, compare, parts_of, seeds_of
+from hybridsde.project.project import Project
+from hybridsde.registry import SYSTEMS
+from hybridsde.store.spec_io import physics_source
+
+SCORES_FILE, MARK_FILE = "scores.csv", "comparison.mark"
+
+
+def check_folder(out: Path, project: Project, seeds: int, *, resume: bool) -> None:
+    """An `InputError` unless this comparison is possible and may write into the folder."""
+    if project.test is None:
+        raise InputError("A comparison needs held-out recordings: set data.test above 0.")
+    mark = out / MARK_FILE
+    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not mark.exists())):
+        raise InputError(f"{out} exists and is not an empty folder. Choose another.")
+    if not (out / SCORES_FILE).exists():
+        return
+    if not resume:
+        raise InputError(
+            f"{out} holds a comparison. Say --resume to go on with it or to add systems, or choose "
+            "another folder."
+        )
+    if mark.read_text().strip() != _fingerprint(project, seeds):
+        raise InputError(
+            f"{out} holds a comparison with other settings, recordings or seeds, or of another "
+            "version. Choose another folder."
+        )
+
+
+def compare_into(
+    out: Path,
+    project: Project,
+    seeds: int,
+    watch: CallbackFactory | None = None,
+    compared: Collection[Candidate] = (),
+    *,
+    resume: bool = False,
+) -> pd.DataFrame:
+    """`compare` into a folder: the scores of every system are there as soon as it is done.
+
+    With `resume` what the folder holds is kept, if settings, recordings and seeds are the same.
+    """
+    check_folder(out, project, seeds, resume=resume)
+    make_folder(out)
+    write_whole(out / MARK_FILE, f"{_fingerprint(project, seeds)}\n")
+    path = out / SCORES_FILE
+    scores = pd.DataFrame(columns=["method", "objective"])
+    if path.exists():
+        scores = _complete(read_scores(path), np.asarray(seeds_of(project, seeds)))
+    for part in compare(project, seeds, watch, compared, skip=parts_of(scores)):
+        scores = pd.concat([scores, part], ignore_index=True) if len(scores) else part
+        write_whole(path, scores.to_csv(index=False))
+    return scores
+
+
+def _complete(scores: pd.DataFrame, seeds: np.ndarray) -> pd.DataFrame:
+    """The rows of those systems that have one for every seed."""
+    groups = scores.groupby(["method", "objective"])["seed"]
+    whole = [rows.index for _, rows in groups if sorted(rows) == sorted(seeds)]
+    return scores.loc[sorted(row for rows in whole for row in rows)]
+
+
+def read_scores(path: Path) -> pd.DataFrame:
+    """The scores that a comparison left; an `InputError` if they cannot be read."""
+    try:
+        scores = pd.read_csv(path)
+    except (OSError, ValueError):
+        scores = pd.DataFrame()
+    numbers = [*SCORES, "seed"]
+    sound = len(scores) > 0 and {"method", "objective", *numbers} <= set(scores.columns)
+    sound = sound and all(is_numeric_dtype(scores[name]) for name in numbers)
+    if not sound or not set(scores.loc[scores["objective"] == OWN, "method"]) <= set(SYSTEMS):
+        raise InputError(f"{path} is damaged. Remove it, and compare again with --resume.")
+    return scores
+
+
+def _fingerprint(project: Project, seeds: int) -> str:
+    """A hash of settings, recordings, seeds and the version."""
+    source = physics_source(project.model)
+    code = source.read_text() if source else ""
+    series = series_hashes(project.data)
+    return fingerprint(project.settings.model_dump(), code, series, seeds, version("hybridsde"))

@@ -1,0 +1,177 @@
+"""Settings, recordings and a declared model, ready to be fitted."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from hybridsde._errors import InputError
+from hybridsde._files import make_folder, write_whole
+from hybridsde.data import Batch, Trajectories
+from hybridsde.fit import Callback, Training
+from hybridsde.hybrid import HybridSDE
+from hybridsde.objective import AbstractSDEObjective
+from hybridsde.project.settings import ForecastSettings, Settings
+from hybridsde.project.settings_file import read_settings
+from hybridsde.project.split import Split, read_split
+from hybridsde.run import Run, certified, fit
+from hybridsde.run.fitting import training_windows
+from hybridsde.store.folder import CHECKPOINT, RUN, UNFINISHED
+from hybridsde.store.metadata import Scores
+
+DATA, SETTINGS = "data.csv", "settings.toml"
+CERTIFIED_SPLIT = 104_729
+"""Added to the seed for the division of the training recordings, so that it repeats no other."""
+
+
+@dataclass(frozen=True)
+class Project:
+    """What a settings file describes, after everything in it was checked."""
+
+    settings: Settings
+    source: Path
+    model: HybridSDE
+    data: Trajectories
+    split: Split
+
+    @classmethod
+    def open(cls, source: str | Path) -> "Project":
+        """Read settings and data, and check them against each other."""
+        source = Path(source)
+        settings = read_settings(source)
+        shares = (settings.data.test, settings.data.validation)
+        try:
+            data = settings.read_data(source.parent)
+            model = settings.build_model(source.parent, trust=True)
+            model.check_training(data)
+            split = Split.of(data, *shares, seed=settings.train.seed)
+            model.check_training(split.train)
+        except InputError:
+            raise
+        except ValueError as error:
+            raise InputError(f"{source}: {error}") from None
+        return cls(settings, source, model, data, split)
+
+    @cached_property
+    def prior_and_bound(self) -> tuple[Trajectories, Trajectories | None]:
+        """The training recordings, and those of them that are set apart for a certificate."""
+        fraction, data = self.settings.train.prior_fraction, self.split.train
+        if fraction is None:
+            return data, None
+        if len(data) < 4:
+            raise InputError(
+                f"train.prior_fraction divides the training trajectories, but there are only "
+                f"{len(data)}. Give more recordings, or leave it out."
+            )
+        return data.split(fraction, seed=self.settings.train.seed + CERTIFIED_SPLIT)
+
+    @cached_property
+    def pieces(self) -> Batch:
+        """The training recordings as they are trained on."""
+        longest = Training(longest=self.settings.train.piece)
+        return self.model.batch(training_windows(self.model, self.prior_and_bound[0], longest))
+
+    @cached_property
+    def training(self) -> Training:
+        """How long and how fast."""
+        return self.settings.train.build_training(self.pieces.count)
+
+    @cached_property
+    def objective(self) -> AbstractSDEObjective:
+        """The loss, with its scheme."""
+        return self.settings.train.build_objective(self.pieces)
+
+    @property
+    def substeps(self) -> int:
+        """Solver steps from row to row."""
+        assert self.objective.solver is not None
+        return self.objective.solver.substeps
+
+    @cached_property
+    def test(self) -> Trajectories | None:
+        """The held-out recordings, cut into windows of the horizon that is asked for."""
+        kept = self.split.test
+        return None if kept is None else self.settings.forecast.cut(kept)
+
+    def fit(self, checkpoint: Path | None = None, callbacks: Iterable[Callback] = ()) -> Run:
+        """Train, or go on where a checkpoint stands."""
+        first, second = self.prior_and_bound
+        run = fit(
+            self.model,
+            first,
+            objective=self.objective,
+            training=self.training,
+            langevin=self.settings.train.langevin,
+            validation=self.split.validation,
+            horizon=self.settings.forecast.horizon,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+            seed=self.settings.train.seed,
+        )
+        if second is not None:
+            start = self.settings.forecast.start
+            run = certified(run, start(first), start(second), whole=second, callbacks=callbacks)
+        settings = self.settings.model_dump()
+        return replace(run, metadata=replace(run.metadata, settings=settings))
+
+    def fit_into(
+        self, out: Path, *, resume: bool = False, callbacks: Iterable[Callback] = ()
+    ) -> Run:
+        """Train into a folder: settings, data, checkpoints on the way, and the finished run."""
+        check_target(out, resume=resume)
+        make_folder(out)
+        write_whole(out / UNFINISHED, "This fit is under way, or was stopped: see --resume.\n")
+        run = self.fit(out / CHECKPOINT, callbacks)
+        write_whole(out / SETTINGS, self.source.read_bytes())
+        write_whole(out / DATA, self.split.to_frame().to_csv(index=False))
+        if self.test is not None:
+            scores = plain_scores(run.score(self.test, draws=self.settings.forecast.draws))
+            run = replace(run, metadata=replace(run.metadata, test_scores=scores))
+        run.save(out)
+        for name in (CHECKPOINT, UNFINISHED):
+            (out / name).unlink(missing_ok=True)
+        return run
+
+
+def check_target(out: Path, *, resume: bool) -> None:
+    """An `InputError` unless a fit may write into this folder."""
+    if (out / RUN).exists():
+        raise InputError(f"{out} holds a finished run. Choose another folder, or remove it.")
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file. Choose another name for the folder.")
+    begun = (out / UNFINISHED).exists()
+    if begun and not resume:
+        raise InputError(
+            f"{out} holds a fit that was not finished. Say --resume to go on, or choose another "
+            "folder."
+        )
+    if out.is_dir() and not begun and any(out.iterdir()):
+        raise InputError(f"{out} exists and is not empty. Choose another folder.")
+
+
+def plain_scores(scores: pd.DataFrame) -> Scores:
+    """Scores as a run remembers them."""
+    rows = {
+        str(name): {
+            str(column): float(value) if np.isfinite(value) else None
+            for column, value in row.items()
+        }
+        for name, row in scores.iterrows()
+    }
+    return Scores(rows.pop("overall"), rows)
+
+
+def forecast_settings(run: Run) -> ForecastSettings:
+    """How a run was asked to forecast, by its settings or by default."""
+    return ForecastSettings.model_validate((run.metadata.settings or {}).get("forecast", {}))
+
+
+def split_of(folder: Path, run: Run) -> Split:
+    """The recordings that a run folder keeps, in their parts."""
+    path = folder / DATA
+    if not path.exists():
+        raise InputError(f"{folder} keeps no recordings ({DATA} is missing). Name a file: --data.")
+    return read_split(path, run.spec.observations, tuple(run.spec.inputs))

@@ -1,0 +1,132 @@
+"""Which recordings a command uses with a run: those of a file, or those that its folder keeps."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from hybridsde._errors import InputError
+from hybridsde.certify import Certificate, ConformalBand
+from hybridsde.data import Trajectories, read_table
+from hybridsde.forecast import Forecast
+from hybridsde.forecast.export import future_of
+from hybridsde.project.project import forecast_settings, plain_scores, split_of
+from hybridsde.project.settings_file import check_settings
+from hybridsde.run import Run
+from hybridsde.run.fitting import forecast_windows
+from hybridsde.store.certificates import keep_certificate
+from hybridsde.store.metadata import Scores
+
+
+def open_run(folder: Path, data: str | None, *, trust: bool) -> tuple[Run, Trajectories]:
+    """A run, and recordings to use it on: those of a file, or those that it was not fitted to."""
+    run = Run.load(folder, trust=trust)
+    if run.metadata.settings is None:
+        raise InputError(f"{folder} was saved from Python, without settings. Use it from Python.")
+    if data is not None:
+        settings = check_settings(dict(run.metadata.settings), str(folder)).data
+        return run, read_table(data, settings.columns, separator=settings.separator, strict=False)
+    kept = split_of(folder, run).test
+    if kept is None:
+        raise InputError(f"{folder} kept no recordings for a test. Name a file: --data.")
+    return run, kept
+
+
+def score_run(
+    folder: Path, data: str | None, draws: int | None, *, trust: bool
+) -> tuple[Scores, int]:
+    """Scores of forecasts as the settings of a run ask for them, and of how many trajectories."""
+    run, recordings = open_run(folder, data, trust=trust)
+    if np.any(recordings.lengths < 2):
+        raise InputError("A trajectory of one row has nothing to score. Remove it.")
+    settings = forecast_settings(run)
+    recordings = settings.cut(recordings, run.spec.context)
+    return plain_scores(run.score(recordings, draws=draws or settings.draws)), len(recordings)
+
+
+def forecast_run(
+    folder: Path,
+    data: str | None,
+    steps: int | None,
+    times: Path | None,
+    draws: int | None,
+    *,
+    trust: bool,
+) -> Forecast:
+    """Forecasts from the first rows of recordings, with the inputs that the table holds."""
+    run, recordings = open_run(folder, data, trust=trust)
+    settings, context = forecast_settings(run), run.spec.context
+    interval = recordings.interval or split_of(folder, run).train.interval or 1.0
+    columns = (run.metadata.settings or {}).get("data", {})
+    clock, inputs = future_of(
+        recordings,
+        steps,
+        times,
+        interval=interval,
+        interpolation=columns.get("interpolation", "held"),
+    )
+    count, shared = draws or settings.draws, settings.paths_per_weight
+    return run.forecast(
+        recordings.start(context),
+        clock,
+        inputs=inputs,
+        draws=count,
+        paths_per_weight=None if count % shared else shared,
+    )
+
+
+@dataclass(frozen=True)
+class Certification:
+    """A run, trajectories to certify it on, and others to settle constants on."""
+
+    folder: Path
+    run: Run
+    data: Trajectories
+    reference: Trajectories | None
+
+    @classmethod
+    def open(
+        cls, folder: Path, data: str | None, bound: str, windows: int | None, *, trust: bool
+    ) -> "Certification":
+        """Recordings of a file, or all of the run folder that a certificate may use.
+
+        Where the settings name a horizon, the first so many rows of each count, unless they are
+        cut into `windows` of so many rows ahead.
+        """
+        if data is None:
+            run = Run.load(folder, trust=trust)
+            recordings = run.certifiable(split_of(folder, run).whole, bound)
+        else:
+            run, recordings = open_run(folder, data, trust=trust)
+        if np.any(recordings.lengths <= run.spec.context):
+            raise InputError(
+                "A trajectory ends with its start, so nothing can be forecast. Remove it."
+            )
+        settings, context = forecast_settings(run), run.spec.context
+        if windows is None:
+            recordings = settings.start(recordings, context)
+        else:
+            recordings = forecast_windows(recordings, windows, context)
+        if run.metadata.reference is not None:
+            return cls(folder, run, recordings, None)
+        try:
+            reference = settings.start(split_of(folder, run).train, context)
+        except InputError:
+            reference = None
+        return cls(folder, run, recordings, reference)
+
+    def certify(self, *, loss: str, bound: str, **settings) -> tuple[Certificate, Path]:
+        """A certificate, and where it is kept."""
+        found = self.run.certify(
+            self.data, loss=loss, bound=bound, reference=self.reference, **settings
+        )
+        name = bound if bound == "paper" else f"{loss}-{bound}"
+        return found, keep_certificate(self.folder, name, found)
+
+    def conformal(
+        self, *, alpha: float, confidence: float | None, seed: int | None
+    ) -> tuple[ConformalBand, Path]:
+        """A band, and where it is kept; `confidence` is that over calibration sets."""
+        delta = None if confidence is None else 1 - confidence
+        found = self.run.conformal(self.data, alpha=alpha, delta=delta, seed=seed)
+        return found, keep_certificate(self.folder, "conformal", found)

@@ -1,0 +1,171 @@
+"""What a hybrid has learned: its equations, its drift beside what is known, and its numbers."""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from hybridsde._streams import Stream, stream
+from hybridsde.data import Trajectories
+from hybridsde.hybrid import HybridSDE, SDEForecaster
+from hybridsde.model import BayesianSDE
+from hybridsde.physics import EquationPhysics, PositivePhysics
+from hybridsde.physics.expression import mathml, symbol
+from hybridsde.project.split import Split
+from hybridsde.report import panels
+from hybridsde.run import Run
+
+WEIGHTS = 32
+"""Draws of the weights behind a picture of the drift."""
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """A run of a hybrid SDE."""
+
+    spec: HybridSDE
+    model: BayesianSDE
+    seed: int
+
+    @classmethod
+    def of(cls, run: Run) -> "Hybrid | None":
+        """None where something else was fitted, which has no drift to show."""
+        if isinstance(run.spec, HybridSDE) and isinstance(run.forecaster, SDEForecaster):
+            return cls(run.spec, run.forecaster.model, run.seed)
+        return None
+
+
+def equations(fitted: Hybrid) -> list[str]:
+    """The drift of every state, typeset; what is learned stands as f."""
+    physics = fitted.spec.physics
+    states = tuple(fitted.spec.states)
+    known = physics.known(states, tuple(fitted.spec.inputs))
+    formulas = {}
+    if isinstance(physics, EquationPhysics):
+        formulas = {equation.state: mathml(equation.rate) for equation in physics.equations}
+    arguments = "<mo>,</mo>".join(symbol(name) for name in states)
+    network = fitted.spec.hidden is not None
+    gate = np.asarray(fitted.model.known.gate.value)
+    lines = []
+    for index, name in enumerate(states):
+        parts = []
+        if name in known:
+            part = formulas.get(name, f"<msub><mi>r</mi>{symbol(name)}</msub>")
+            strength = float(gate[index])
+            factor = "" if strength == 1 else f"<mn>{strength:.2f}</mn><mo>·</mo>"
+            if name in fitted.spec.positive:
+                part = f"<mfrac><mn>1</mn>{symbol(name)}</mfrac><mo>(</mo>{part}<mo>)</mo>"
+            parts.append(f'<mrow class="known">{factor}{part}</mrow>')
+        if network:
+            parts.append(
+                f'<mrow class="learned"><msub><mi>f</mi>{symbol(name)}</msub><mo>(</mo>'
+                f"{arguments}<mo>)</mo></mrow>"
+            )
+        drift = "<mo>+</mo>".join(parts) or "<mn>0</mn>"
+        logarithm = "<mi>ln</mi>" if name in fitted.spec.positive else ""
+        lines.append(
+            '<math display="block"><mrow><mi>d</mi>'
+            f"{logarithm}{symbol(name)}<mo>=</mo><mo>[</mo>{drift}<mo>]</mo><mi>d</mi><mi>t</mi><mo>+</mo>"
+            f"<msub><mi>G</mi>{symbol(name)}</msub><mi>d</mi><msub><mi>W</mi>{symbol(name)}</msub>"
+            "</mrow></math>"
+        )
+    return lines
+
+
+def drift(fitted: Hybrid, split: Split) -> list[str]:
+    """Learned next to known: fields over two states, else slices."""
+    states = tuple(fitted.spec.states)
+    data = split.train
+    seen = data.observed.all(-1)
+    points = data.values[seen]
+    complete = len(data.states) == len(states) and len(points) > 0
+    if not complete or fitted.spec.inputs:
+        return _slices(fitted, data) if complete else []
+    if len(states) != 2:
+        return _slices(fitted, data)
+    ends = np.quantile(points, [0.01, 0.99], 0)
+    axes = [np.linspace(ends[0, k], ends[1, k], 13) for k in range(2)]
+    grid = np.stack(np.meshgrid(*axes), -1).reshape(-1, 2)
+    learned, known = _rates(fitted, grid, data)
+    flat = (grid[:, 0], grid[:, 1])
+    thin = points[:: max(1, len(points) // 1500)]
+    pictures = []
+    if fitted.spec.hidden is not None:
+        title = "Learned part"
+        pictures.append(panels.field(flat, learned.mean(0), thin, states, title, panels.ORANGE))
+    if np.any(known):
+        pictures.append(panels.field(flat, known, thin, states, "Known part", panels.BLUE))
+        both = learned.mean(0) + known
+        pictures.append(panels.field(flat, both, thin, states, "Together", panels.GREEN))
+    return pictures + _slices(fitted, data)
+
+
+def _slices(fitted: Hybrid, data: Trajectories, most: int = 6) -> list[str]:
+    """The drift of each state along itself, the other states at their median."""
+    states = tuple(fitted.spec.states)
+    points = [data.values[..., k][data.observed[..., k]] for k in range(len(data.states))]
+    middle = np.array([np.median(column) for column in points])
+    names = fitted.spec.physics.known(states, tuple(fitted.spec.inputs))
+    pictures = []
+    for k, name in enumerate(states[:most]):
+        low, high = np.quantile(points[k], [0.01, 0.99])
+        at = np.linspace(low, high, 60)
+        grid = np.repeat(middle[None], len(at), 0)
+        grid[:, k] = at
+        learned, known = _rates(fitted, grid, data)
+        shown = known[:, k] if name in names else None
+        pictures.append(panels.slice_of_drift(at, learned[..., k], shown, name, name))
+    return pictures
+
+
+def _rates(fitted: Hybrid, grid: np.ndarray, data: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+    """Learned drifts under draws of the weights, and the known drift, γ included."""
+    inputs = data.inputs[data.inputs.shape[0] // 2, 0] if data.input_names else np.zeros(0)
+    logarithms = np.array([name in fitted.spec.positive for name in fitted.spec.states])
+    places = np.where(logarithms, np.log(np.where(logarithms, grid, 1.0)), grid)
+    u, t = jnp.asarray(inputs), jnp.asarray(float(np.median(data.times)))
+
+    def one(key) -> tuple[jax.Array, jax.Array]:
+        sde = fitted.model.draw(key=key)
+        noise = jax.tree.map(
+            lambda leaf: jnp.zeros(leaf.shape[2:], leaf.dtype),
+            sde.learned.network.noise(jnp.zeros(1, jnp.uint32), 1, key=key),
+        )
+        return jax.vmap(lambda h: sde.drift(t, h, u, noise))(jnp.asarray(places))
+
+    learned, known = jax.vmap(one)(jr.split(stream(fitted.seed, Stream.PICTURE), WEIGHTS))
+    slope = np.where(logarithms, grid, 1.0)  # dx/dt = x d ln x/dt
+    return np.asarray(learned) * slope, np.asarray(known[0]) * slope
+
+
+def numbers(fitted: Hybrid) -> list[dict[str, str]]:
+    """Spreads and parameters that training decided."""
+    rows = []
+    spread = getattr(fitted.model.diffusion, "sd", None)
+    if spread is not None:
+        values = np.broadcast_to(np.asarray(spread.value), (len(fitted.spec.states),))
+        rows += [
+            {"name": f"G, noise of {_scale(fitted, name)}", "value": f"{value:.3g}"}
+            for name, value in zip(fitted.spec.states, values, strict=True)
+        ]
+    observation = fitted.model.observation
+    values = np.broadcast_to(np.asarray(observation.sd.value), (len(observation.names),))
+    rows += [
+        {"name": f"measurement noise of {_scale(fitted, name)}", "value": f"{value:.3g}"}
+        for name, value in zip(observation.names, values, strict=True)
+    ]
+    physics = fitted.model.known.physics
+    inner = physics.inner if isinstance(physics, PositivePhysics) else physics
+    parameters = getattr(inner, "parameters", {})
+    rows += [
+        {"name": name, "value": f"{float(parameter.value):.4g}"}
+        for name, parameter in parameters.items()
+        if np.ndim(parameter.value) == 0
+    ]
+    return rows
+
+
+def _scale(fitted: Hybrid, name: str) -> str:
+    return f"ln {name}" if name in fitted.spec.positive else name

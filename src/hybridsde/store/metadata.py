@@ -1,0 +1,78 @@
+"""What a run remembers beside its numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hybridsde._errors import InputError
+from hybridsde.certify import Reference, UsedData
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of held-out trajectories: overall and per observation; None where not finite."""
+
+    overall: Mapping[str, float | None]
+    states: Mapping[str, Mapping[str, float | None]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        states = {name: dict(row) for name, row in self.states.items()}
+        return {"overall": dict(self.overall), "states": states}
+
+
+@dataclass(frozen=True)
+class RunMetadata:
+    """Which data had which part in a run, and how it came about."""
+
+    used: UsedData
+    objective: str
+    """The name of the loss."""
+    spread: tuple[float, ...]
+    """Standard deviations of the training data, as the model sees them."""
+    interval: float | None = None
+    """The step of time that all rows share, where the system needs one."""
+    calibration: Mapping[str, float] | None = None
+    """What spreads were multiplied with after training, by name."""
+    reference: Reference | None = None
+    """Constants of losses and bounds, where the run can be certified on its training data."""
+    settings: Mapping[str, Any] | None = None
+    """The settings file, where there was one."""
+    test_scores: Scores | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON; what is absent is left out."""
+        reference = self.reference
+        content = {
+            "used": self.used.to_dict(),
+            "objective": self.objective,
+            "spread": list(self.spread),
+            "interval": self.interval,
+            "calibration": None if self.calibration is None else dict(self.calibration),
+            "reference": None
+            if reference is None
+            else {"radius": dict(reference.radius), "moments": dict(reference.moments)},
+            "settings": self.settings,
+            "test_scores": None if self.test_scores is None else self.test_scores.to_dict(),
+        }
+        return {name: value for name, value in content.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], source: str) -> "RunMetadata":
+        """What `to_dict` wrote; an `InputError` that names what is wrong."""
+        try:
+            reference, scores = content.get("reference"), content.get("test_scores")
+            return cls(
+                used=UsedData.from_dict(content["used"]),
+                objective=str(content["objective"]),
+                spread=tuple(float(one) for one in content["spread"]),
+                interval=content.get("interval"),
+                calibration=content.get("calibration"),
+                reference=None if reference is None else Reference.from_dict(reference),
+                settings=content.get("settings"),
+                test_scores=None if scores is None else Scores(**scores),
+            )
+        except KeyError as error:
+            raise InputError(f"{source} is damaged: it lacks {error}. Fit again.") from None
+        except (TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"{source} is damaged ({error}). Fit again.") from None

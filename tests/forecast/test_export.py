@@ -1,0 +1,75 @@
+"""Forecasts as files: times, inputs, quantiles."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import hybridsde as hs
+from helpers import untrained_run, wiggles
+from hybridsde.forecast.export import future_of, summary, write_forecast
+
+
+@pytest.fixture(scope="module")
+def forecast():
+    data = wiggles(series=3)
+    return untrained_run().forecast(data.start(), data.times[:, 1:5], draws=40)
+
+
+def test_the_summary_is_that_of_the_draws(forecast):
+    table = summary(forecast)
+    assert len(table) == 3 * 4 * 2
+    row = table[(table["trajectory"] == "1") & (table["obs"] == "y")].iloc[2]
+    draws = forecast.observations.sel(trajectory="1", obs="y").isel(time=2).values
+    np.testing.assert_allclose(row["mean"], draws.mean(), rtol=1e-5)
+    np.testing.assert_allclose(row["q95"], np.quantile(draws, 0.95), rtol=1e-5)
+    np.testing.assert_allclose(row["elapsed"], 0.3, rtol=1e-6)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".nc"])
+def test_every_kind_of_file_comes_back(suffix, forecast, tmp_path):
+    path = tmp_path / f"forecast{suffix}"
+    write_forecast(forecast, path)
+    if suffix == ".nc":
+        with xr.open_dataset(path) as back:
+            np.testing.assert_array_equal(back["states"], forecast.states)
+        return
+    back = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
+    np.testing.assert_allclose(back["q50"], summary(forecast)["q50"], rtol=1e-5)
+
+
+def test_other_kinds_are_refused(forecast, tmp_path):
+    with pytest.raises(hs.InputError, match=r"\.csv, \.parquet or \.nc"):
+        write_forecast(forecast, tmp_path / "forecast.xlsx")
+
+
+def driven():
+    t = np.array([0.0, 1.0, 2.0])
+    return hs.Trajectories.from_arrays(
+        [t], [t[:, None]], states=["x"], inputs=[10 * t[:, None]], input_names=["u"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("held", [0, 10, 10, 20]), ("linear", [5, 10, 15, 20])]
+)
+def test_inputs_at_other_times(kind, expected):
+    clock, inputs = future_of(driven(), 4, None, interval=0.5, interpolation=kind)
+    np.testing.assert_allclose(clock, [[0.5, 1.0, 1.5, 2.0]])
+    np.testing.assert_allclose(inputs[0, :, 0], expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1\n0.5\n", "increase"),
+        ("one\n", "line 1: 'one'"),
+        ("", "increase"),
+        ("-1\n", "from the start"),
+    ],
+)
+def test_bad_times_are_named(text, message, tmp_path):
+    path = tmp_path / "times.txt"
+    path.write_text(text)
+    with pytest.raises(hs.InputError, match=message):
+        future_of(driven(), None, path, interval=1.0)

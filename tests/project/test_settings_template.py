@@ -1,0 +1,40 @@
+"""Settings guessed from a first look at a table."""
+
+import tomllib
+
+import pytest
+
+from hybridsde import InputError
+from hybridsde.project.settings_template import settings_template
+
+
+def guess(tmp_path, text):
+    table = tmp_path / "mine.csv"
+    table.write_text(text)
+    return tomllib.loads(settings_template(table, tmp_path))["data"]
+
+
+def test_columns_are_guessed(tmp_path):
+    rows = "\n".join(f"a,{k},{k**2},{k % 3},same" for k in range(5))
+    found = guess(tmp_path, f"run,time,x,speed,note\n{rows}\n")
+    assert found == {"files": "mine.csv", "id": "run", "time": "time", "states": ["x", "speed"]}
+
+
+def test_another_separator_and_a_time_without_a_name(tmp_path):
+    rows = "\n".join(f"{k};{(k * 7) % 5}" for k in range(8))
+    found = guess(tmp_path, f"clock;level\n{rows}\n")
+    assert found["separator"] == ";"
+    assert found["time"] == "clock"
+    assert found["states"] == ["level"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("name,x\na,3\nb,1\nc,2\n", "no column looks like a time"),
+        ("t,x\n0,1\n1,1\n", "no column holds"),
+    ],
+)
+def test_what_cannot_be_guessed_is_said(text, message, tmp_path):
+    with pytest.raises(InputError, match=message):
+        guess(tmp_path, text)

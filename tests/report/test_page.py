@@ -1,0 +1,82 @@
+"""The report page of runs of every kind, from folders that nothing was trained for."""
+
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import hybridsde as hs
+from helpers import tiny_model, untrained_run, wiggles
+from hybridsde.project.project import DATA
+from hybridsde.project.split import Split
+from hybridsde.report.page import write_page
+
+
+class Names(HTMLParser):
+    """Counts tags and collects what they refer to."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value or "" for name, value in attrs if name in ("src", "href")]
+
+
+def page_of(run, data, folder):
+    split = Split.of(data, 0.25, 0.0, seed=0)
+    run.save(folder)
+    (folder / DATA).write_text(split.to_frame().to_csv(index=False))
+    text = write_page(folder, trust=True).read_text()
+    names = Names()
+    names.feed(text)
+    assert not [link for link in names.links if not link.startswith("#")]
+    return text, names.tags
+
+
+def test_a_hybrid_shows_its_equations_fields_and_numbers(tmp_path):
+    model = tiny_model(physics=hs.equations("dx = k*y", k=2.0), diffusion="learn", noise="learn")
+    data = wiggles(series=8)
+    text, tags = page_of(untrained_run(model, data), data, tmp_path / "run")
+    assert tags.count("svg") >= 12
+    assert "math" in tags
+    assert "Learned part" in text
+    assert "measurement noise of x" in text
+
+
+def test_another_system_has_a_page_without_drift(tmp_path):
+    data = wiggles(series=8)
+    run = hs.fit(hs.baselines.Climatology(observed=("x", "y")), data)
+    text, tags = page_of(run, data, tmp_path / "run")
+    assert "Learned part" not in text
+    assert "math" not in tags
+    assert tags.count("svg") >= 8
+
+
+@pytest.mark.parametrize("context", [2, 3])
+def test_a_latent_model_is_judged_after_its_context(context, tmp_path, monkeypatch):
+    """Values and draws of the calibration panel are those of the same rows."""
+    from hybridsde.report import page
+
+    model = hs.HybridSDE(
+        states=("z",),
+        observed=("x", "y"),
+        latent=hs.Latent(context, (4,), (4,)),
+        hidden=(4,),
+        diffusion=0.1,
+        noise=0.1,
+    )
+    data, shapes = wiggles(series=8), []
+    original = page.pit
+    monkeypatch.setattr(
+        page,
+        "pit",
+        lambda draws, values: (
+            shapes.append((draws.shape[1:], values.shape)) or original(draws, values)
+        ),
+    )
+    page_of(untrained_run(model, data), data, tmp_path / "run")
+    assert shapes == [((2, 12 - context, 2),) * 2]
+    assert np.isfinite(shapes[0][0]).all()
