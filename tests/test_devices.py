@@ -42,6 +42,7 @@ def test_work_is_on_both_devices():
     assert len(spread.sharding.device_set) == 2
 
 
+@pytest.mark.slow
 def test_three_fits_on_two_devices_equal_those_on_one(getkey, monkeypatch):
     """Also where every fit has paths enough to be spread itself: inside a share it is not."""
     monkeypatch.setattr(_devices, "PATHS_PER_DEVICE", 1)

@@ -355,6 +355,7 @@ def test_the_first_weights_are_those_of_double_precision(seed):
     np.testing.assert_allclose(np.linalg.norm(model.weights), np.linalg.norm(exact), rtol=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("diffusion", [False, True], ids=["npODE", "npSDE"])
 def test_a_damped_oscillator_is_learned(diffusion):
     training = Training(epochs=60, batch_size=16, learning_rate=2e-2)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hybridsde as hs
-from helpers import bayes, plain_certified, plain_fit, tiny_model, wiggles
+from helpers import plain_certified, plain_fit, tiny_model, wiggles
 from hybridsde.certify.loss_constants import band_radius
 from hybridsde.certify.request import CertificateRequest
 from hybridsde.certify.sampling import Hypothesis
@@ -39,7 +39,10 @@ def plain(data):
 @pytest.fixture(scope="module")
 def run(data):
     return plain_certified(
-        tiny_model(), data, training=TRAINING, posterior=hs.Training(epochs=5, batch_size=12)
+        tiny_model(noise="learn"),
+        data,
+        training=TRAINING,
+        posterior=hs.Training(epochs=5, batch_size=12),
     )
 
 
@@ -131,32 +134,22 @@ def test_what_trained_the_posterior_is_no_hold_out(run, data):
 
 
 def test_what_chose_the_epoch_or_the_spread_is_refused(data, fresh):
-    short = hs.Training(epochs=1, batch_size=6)
-    chosen = plain_fit(tiny_model(), data, training=short, validation=fresh)
-    with pytest.raises(hs.InputError, match="it chose the epoch"):
-        chosen.certify(fresh)
-    model = dataclasses.replace(tiny_model(), diffusion="learn", noise="learn")
-    spread = hs.calibrate(
-        plain_fit(model, data, objective=bayes(estimator="filtered"), training=short),
-        fresh,
-    )
-    with pytest.raises(hs.InputError, match="it set the spread"):
-        spread.certify(fresh)
-
-
-def test_parts_that_were_seen_add_up(data, fresh):
-    model = dataclasses.replace(tiny_model(), diffusion="learn", noise="learn")
+    """And parts that were used add up."""
     run = plain_fit(
-        model,
+        tiny_model(noise="learn"),
         data,
-        objective=bayes(estimator="filtered"),
         training=hs.Training(epochs=1, batch_size=6),
+        validation=fresh,
     )
-    other = wiggles(series=3, seed=11)
-    twice = hs.calibrate(hs.calibrate(run, fresh), other)
-    for used in (fresh, other):
+    assert run.metadata.calibration is not None
+    with pytest.raises(hs.InputError, match="it chose the epoch"):
+        run.certify(fresh)
+    others = [wiggles(series=3, seed=seed) for seed in (11, 12)]
+    for other in others:
+        run = hs.calibrate(run, other)
+    for other in others:
         with pytest.raises(hs.InputError, match="it set the spread"):
-            twice.certify(used)
+            run.certify(other)
 
 
 def test_gaps_do_not_hide_what_was_seen(data):
@@ -168,10 +161,7 @@ def test_gaps_do_not_hide_what_was_seen(data):
         run.certify(sparse)
 
 
-def test_spreads_stay_as_they_are_once_certified(data, fresh):
-    model = dataclasses.replace(tiny_model(), noise="learn")
-    short = hs.Training(epochs=1, batch_size=6)
-    run = plain_certified(model, data, training=short, posterior=short)
+def test_spreads_stay_as_they_are_once_certified(run, fresh):
     with pytest.raises(hs.InputError, match="must stay as they are"):
         hs.calibrate(run, fresh)
 
@@ -263,6 +253,7 @@ def test_windows_of_one_recording_are_not_independent(plain, fresh):
     assert found.vacuous or "Nothing is said about other starts" in found.statement
 
 
+@pytest.mark.slow
 def test_windows_fitted_in_order(fresh):
     long = wiggles(series=1, steps=60, seed=3)
     windows = long.windows(5)
@@ -314,6 +305,7 @@ def test_the_papers_bound_is_a_diagnostic(plain, data):
     assert found.terms["KL of paths"] > 0
 
 
+@pytest.mark.slow
 def test_physics_alone_is_certified_without_kl(data, fresh):
     model = dataclasses.replace(tiny_model(), hidden=None)
     run = plain_certified(model, data, training=hs.Training(epochs=1, batch_size=6))
@@ -372,7 +364,7 @@ def test_a_certified_run_survives_its_folder(run, data, tmp_path):
 
 def test_training_the_posterior_moves_nothing_but_weights(run, data):
     first = data.take(np.flatnonzero([i not in run.certifiable(data).ids for i in data.ids]))
-    prior = plain_fit(tiny_model(), first, training=TRAINING)
+    prior = plain_fit(tiny_model(noise="learn"), first, training=TRAINING)
     before, after = (
         prior.forecaster.model.network.posterior.mean,
         run.forecaster.model.network.posterior.mean,

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from dataclasses import replace
 from typing import get_type_hints
 
 import jax
@@ -12,6 +13,7 @@ import xarray as xr
 from typer.testing import CliRunner
 
 from hybridsde.__main__ import app
+from hybridsde.baselines import Climatology
 
 SHORT = "[train]\nepochs = 3\n[model]\nhidden = [8]\n[forecast]\ndraws = 20\nhorizon = 6\n"
 
@@ -188,7 +190,10 @@ def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
 
         monkeypatch.setattr(compare, "repeat", stop)
 
-    monkeypatch.setattr(compare, "variants", lambda project: every(project)[2:3])
+    stand_in = Climatology(observed=("x", "y"))
+    monkeypatch.setattr(
+        compare, "variants", lambda project: [replace(every(project)[2], spec=stand_in, loss=None)]
+    )
     out = tmp_path / "comparison"
     asked = ("compare", project / "settings.toml", "--out", out, "--seeds", 2)
     assert "no system to compare with" in refused(*asked, "--methods", "persistence, arima")

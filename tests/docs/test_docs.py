@@ -56,9 +56,9 @@ def test_relative_links_lead_somewhere(page):
 
 
 WITH_CODE = [
-    "README.md",
     "CONTRIBUTING.md",
     "docs/baselines.md",
+    pytest.param("README.md", marks=pytest.mark.slow),
     pytest.param("docs/certificates.md", marks=pytest.mark.slow),
 ]
 SHORTER = {

@@ -244,6 +244,7 @@ def test_an_exploding_loss_is_noticed_while_it_is_finite(getkey):
     assert fitted.diverged
 
 
+@pytest.mark.slow
 def test_one_diverging_repetition_leaves_the_others_alone(getkey):
     pair = [untrained(getkey()) for _ in range(2)]
     bad = eqx.tree_at(

@@ -76,6 +76,7 @@ def test_a_known_equation_helps():
     assert error["y"] < error["none"] < 10
 
 
+@pytest.mark.slow
 def test_demo_writes_what_it_says(tmp_path):
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--epochs", "20"])
     assert result.exit_code == 0, result.output

@@ -38,7 +38,14 @@ def ou_path_kl(steps: int, a=1.0, kappa=1.5, g=0.5, h0=1.0, horizon=1.0) -> floa
     return b**2 * dt / (2 * g**2) * total
 
 
-@pytest.mark.parametrize(("steps", "printed"), [(10, 0.202638), (50, 0.189825), (1000, 0.186986)])
+@pytest.mark.parametrize(
+    ("steps", "printed"),
+    [
+        (10, 0.202638),
+        (50, 0.189825),
+        pytest.param(1000, 0.186986, marks=pytest.mark.slow),
+    ],
+)
 def test_ou_path_kl(steps, printed, getkey):
     np.testing.assert_allclose(ou_path_kl(steps), printed, atol=5e-7)
     model = linear_model(-0.5, physics=OU, diffusion=0.5)
