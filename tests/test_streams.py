@@ -5,7 +5,7 @@ import numpy as np
 
 from helpers import tiny_model, untrained_run, wiggles
 from hybridsde import run as run_module
-from hybridsde._streams import Stream, stream
+from hybridsde._streams import Beside, Stream, beside, stream
 
 
 def test_purposes_have_numbers_of_their_own():
@@ -19,6 +19,15 @@ def test_splitting_the_key_of_a_seed_gives_its_first_streams():
     init, training = jr.split(jr.key(3))
     assert (jr.key_data(init) == jr.key_data(stream(3, Stream.INIT))).all()
     assert (jr.key_data(training) == jr.key_data(stream(3, Stream.TRAINING))).all()
+
+
+def test_what_comes_beside_a_fit_is_none_of_its_epochs():
+    """A fit folds the number of each epoch into its key, and splits it nowhere."""
+    key = jr.key(0)
+    epochs = {tuple(jr.key_data(jr.fold_in(key, n)).tolist()) for n in range(1000)}
+    others = {tuple(jr.key_data(beside(key, one)).tolist()) for one in Beside}
+    assert len(others) == len(Beside.__members__)
+    assert not epochs & others
 
 
 def test_forecasts_are_drawn_from_their_own_stream(monkeypatch):

@@ -3,6 +3,7 @@
 import enum
 
 import jax.random as jr
+import numpy as np
 
 from hybridsde._types import Array, Int, PRNGKeyArray
 
@@ -30,6 +31,31 @@ class Stream(enum.IntEnum):
     """Forecasts, and those that are scored."""
     PICTURE = 7
     """Draws of the weights behind a picture of the drift."""
+
+
+class Beside(enum.IntEnum):
+    """Purposes beside those that are counted from 0: epochs of a fit, repetitions of a table.
+
+    The numbers are so large that no epoch and no repetition has them.
+    """
+
+    LANGEVIN = 2**32 - 1
+    """Langevin steps after a fit."""
+    VALIDATION = 2**32 - 2
+    """Estimates on the validation series, the same in every epoch."""
+    TEST = 2**32 - 3
+    """Scores of a row of a table."""
+    OTHER_WALKERS = 2**32 - 4
+    """A fit to other recordings, which another begins with."""
+    OTHER_INIT = 2**32 - 5
+    """Its untrained weights."""
+    RESIDUALS = 2**32 - 6
+    """Forecasts of the training series, after a fit."""
+
+
+def beside(key: PRNGKeyArray, purpose: Beside) -> PRNGKeyArray:
+    """A key for something beside what a key is split or counted for."""
+    return jr.fold_in(key, np.uint32(purpose))
 
 
 def stream(seed: int | Int[Array, ""], purpose: Stream) -> PRNGKeyArray:

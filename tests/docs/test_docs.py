@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hybridsde import registry
 from hybridsde.project.settings_file import read_settings
 
 ROOT = Path(__file__).parents[2]
@@ -74,6 +75,8 @@ SHORTER = {
 def test_code_blocks_run(page, tmp_path, monkeypatch):
     """All blocks of a page in order, in one namespace: less to learn from, for a shorter time."""
     monkeypatch.chdir(tmp_path)
+    for known in ("_CLASSES", "SYSTEMS"):
+        monkeypatch.setattr(registry, known, dict(getattr(registry, known)))
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
     assert blocks
     namespace: dict = {"__name__": "__docs__"}

@@ -9,6 +9,7 @@ import jax.random as jr
 import numpy as np
 from jax import lax
 
+from hybridsde._streams import Beside, beside
 from hybridsde._types import PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
 from hybridsde.fit.config import Schedule, batches_of
@@ -59,7 +60,8 @@ def run_epoch(state: FitState, problem: Problem) -> tuple[FitState, EpochLog]:
     carry, terms = lax.scan(lambda c, x: _step(c, *x, problem), carry, (batches, step_keys))
     taken = jnp.isfinite(terms.loss)
     terms = jax.tree.map(lambda rows: jnp.mean(rows, where=taken), terms)
-    validation_loss = _validate(carry[0], problem, key=state.key)
+    key = beside(state.key, Beside.VALIDATION)
+    validation_loss = _validate(carry[0], problem, key=key)
     after = _update_best(state, carry, terms, validation_loss, problem.schedule)
     return choose(state.stopped, state, after), EpochLog(terms, validation_loss)
 

@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
+from hybridsde._streams import Beside, beside
 from hybridsde._types import Array, Float, Int, Keys, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data.checks import check_positive, check_whole
 from hybridsde.fit.epoch import EpochLog, Problem, draw_batch
@@ -20,8 +21,6 @@ from hybridsde.fit.state import all_finite, choose
 from hybridsde.model import MLP, BayesianMLP, BayesianSDE, SampledNetworks
 from hybridsde.objective import Terms
 
-LANGEVIN = np.uint32(2**32 - 1)
-"""Folded into the key of a fit to give that of its Langevin steps; no epoch has this number."""
 BATCHES, ITERATIONS = 4, 12
 """The steepest curvature is the largest on so many batches, each found in so many iterations."""
 NUDGE = 1e-3
@@ -112,7 +111,7 @@ class Randomness(NamedTuple):
     @classmethod
     def of(cls, key: PRNGKeyArray) -> "Randomness":
         """From the key of the fit."""
-        return cls(*jr.split(jr.fold_in(key, LANGEVIN), 3))
+        return cls(*jr.split(beside(key, Beside.LANGEVIN), 3))
 
 
 def sample(

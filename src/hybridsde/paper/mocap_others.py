@@ -7,6 +7,7 @@ import jax.random as jr
 import numpy as np
 
 from hybridsde._devices import same_for_seeds
+from hybridsde._streams import Beside, beside
 from hybridsde.baselines import (
     DTSBN,
     ODE2VAE,
@@ -46,10 +47,6 @@ FASTER = {"npode": 1e-2}
 """Learning rates where they are not the paper's: inducing vectors are not weights of a network."""
 
 
-TEST = 2**32 - 3
-"""Folded into the key of a row to give that of its scores; no repetition has this number."""
-
-
 def training_of(method: str, preset: Preset, data: Walking) -> Training:
     """Snippets and iterations as for the SDEs."""
     training = preset.training(*data.train.times.shape)
@@ -63,7 +60,7 @@ def train_other(key: RowKey, preset: Preset, data: Walking, watch: CallbackFacto
     batch = spec.batch(data.train)
     inference = spec.inference(batch, training=training_of(key.method, preset, data))
     root, count = jr.key(key.seed), key.repetitions
-    fit_keys, test_keys = jr.split(root, count), jr.split(jr.fold_in(root, TEST), count)
+    fit_keys, test_keys = jr.split(root, count), jr.split(beside(root, Beside.TEST), count)
     found = fit_and_score(
         lambda: inference.fit_many(
             batch,

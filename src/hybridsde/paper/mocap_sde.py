@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 
 from hybridsde._devices import over_seeds, same_for_seeds
 from hybridsde._parameters import Fixed
+from hybridsde._streams import Beside, beside
 from hybridsde._types import Array, Float, Keys, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import CallbackFactory, Fitted, Langevin, Training, train_many
@@ -56,9 +56,6 @@ METHODS: dict[str, tuple[AbstractObjective, Langevin | None]] = {
     "e-pac-bayes": (EmpiricalPACBayes(**_LOSS, path_kl="sum"), None),
 }
 """The loss of a method, and the Langevin steps after it."""
-WALKING, INIT, RESIDUALS = 2**32 - 3, 2**32 - 4, 2**32 - 5
-"""Folded into the key of a fit, or of its test, for what comes beside it; no epoch or member has
-these numbers."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +176,10 @@ class Trainer:
             models = _init_hybrid(declared, batch, self._source(), self._keys[0])
         fitted = self._fit(models, train, method, name, self._keys[1])
         if self._preset.noise_of_residuals:
-            given, keys = self._for_seeds(self._data.train), _folded(self._keys[2], RESIDUALS)
+            given, keys = (
+                self._for_seeds(self._data.train),
+                _beside(self._keys[2], Beside.RESIDUALS),
+            )
             fitted = fitted.map(lambda models: _with_residuals(models, given, keys))
         return fitted
 
@@ -200,8 +200,8 @@ class Trainer:
             walkers = mocap_data.subjects() if self._walkers is None else self._walkers
             walkers = self._preset.sequences(walkers)
             declared = self._preset.model
-            keys = _folded(self._keys[1], WALKING)
-            models = _init(declared, declared.batch(walkers), _folded(keys, INIT))
+            keys = _beside(self._keys[1], Beside.OTHER_WALKERS)
+            models = _init(declared, declared.batch(walkers), _beside(keys, Beside.OTHER_INIT))
             self._learned = self._fit(models, walkers, "e-pac-bayes", "the walkers", keys).model
         return self._learned
 
@@ -222,9 +222,9 @@ class Trainer:
         )
 
 
-def _folded(keys: Keys, number: int) -> Keys:
+def _beside(keys: Keys, purpose: Beside) -> Keys:
     """A key for another purpose, for each of these."""
-    return jax.vmap(lambda key: jr.fold_in(key, number))(keys)
+    return jax.vmap(lambda key: beside(key, purpose))(keys)
 
 
 @eqx.filter_jit
