@@ -1,6 +1,7 @@
 import gc
 import itertools
 import os
+from pathlib import Path
 
 import jax
 import jax.random as jr
@@ -33,16 +34,23 @@ def strict_promotion(request):
         yield
 
 
+MOST_MAPS = 25_000
+"""Memory maps of a process after which its compiled programs are forgotten; 65530 are allowed."""
+gc.set_threshold(50_000, 20, 100)  # traced programs are many small objects that live long
+
+
 @pytest.fixture(autouse=True, scope="module")
 def forget_programs():
-    """Compiled programs of a module go with it.
+    """Compiled programs go before they take all the memory maps that a process may have.
 
-    Each holds memory maps, of which a process may have 65530; a worker that keeps the programs of
-    all modules runs out of them, and the compiler crashes.
+    Each holds some; a worker that keeps the programs of all modules runs out of them, and the
+    compiler crashes.
     """
     yield
-    jax.clear_caches()
-    gc.collect()
+    maps = Path("/proc/self/maps")
+    if not maps.exists() or maps.read_text().count("\n") > MOST_MAPS:
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

@@ -50,6 +50,8 @@ SYSTEMS = {
     "persistence": (baselines.Persistence, {"given": CONTEXT}),
     "climatology": (baselines.Climatology, {"given": CONTEXT}),
 }
+VARIANTS = ("npSDE", "ODE²VAE-KL")
+"""Variants of others, in the slow lane but where a test names them."""
 DISCRETE = ("DTSBN-S", "linear-Gaussian")
 TRAINED = tuple(SYSTEMS)[:6]
 WITHOUT_CHANCE = ("persistence", "climatology")
@@ -100,7 +102,12 @@ def asked(forecaster, batch: Batch, trained: bool, key):
     return forecaster.predict(batch, DRAWS, key=key), loss
 
 
-@pytest.fixture(scope="module", params=list(SYSTEMS))
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(one, marks=[pytest.mark.slow] if one in VARIANTS else []) for one in SYSTEMS
+    ],
+)
 def name(request):
     return request.param
 

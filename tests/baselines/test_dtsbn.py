@@ -21,6 +21,8 @@ from hybridsde.data import Batch
 from hybridsde.fit import Training
 from hybridsde.forecast import evaluate
 
+pytestmark = pytest.mark.slow
+
 MAPS = ("top", "middle", "visible", "log_sd", "see_middle", "see_top")
 RECOGNITION = MAPS[4:]
 LEVELS, STAY, NOISE = np.array([2.0, 5.0]), 0.9, 0.3
@@ -346,7 +348,6 @@ def forward_filter(values):
     return np.array(logs), np.array(means)
 
 
-@pytest.mark.slow
 def test_a_hidden_chain_is_learned(getkey):
     """The bound comes near the exact likelihood, one-step forecasts near the exact filter.
 

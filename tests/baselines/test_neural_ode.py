@@ -16,6 +16,8 @@ from hybridsde.data import Batch
 from hybridsde.fit import Training
 from hybridsde.forecast import evaluate
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("x", "v")
 
 
@@ -102,7 +104,6 @@ def test_forecasts_are_one_path_that_depends_on_the_given_rows_alone(tiny):
     np.testing.assert_array_equal(found.means, tiny.predict(other, 3, key=jr.key(9)).means)
 
 
-@pytest.mark.slow
 def test_a_damped_oscillator_is_learned():
     training = Training(epochs=150, batch_size=16, learning_rate=2e-2)
     train, test = Batch.of(oscillations(16)), Batch.of(oscillations(8, seed=1))

@@ -26,6 +26,8 @@ from hybridsde.data import Batch
 from hybridsde.fit import Training
 from hybridsde.forecast import evaluate
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("x", "v")
 LENGTH, SIZE, RATE = np.array([0.7, 1.6]), 1.3, 2.0
 
@@ -355,7 +357,6 @@ def test_the_first_weights_are_those_of_double_precision(seed):
     np.testing.assert_allclose(np.linalg.norm(model.weights), np.linalg.norm(exact), rtol=0.01)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("diffusion", [False, True], ids=["npODE", "npSDE"])
 def test_a_damped_oscillator_is_learned(diffusion):
     training = Training(epochs=60, batch_size=16, learning_rate=2e-2)

@@ -13,6 +13,8 @@ from helpers import strong_order
 from hybridsde._devices import over_seeds
 from hybridsde.baselines.ode import solve
 
+pytestmark = pytest.mark.slow
+
 MODES = {"one step": None, "adaptive": 1e-6}
 DENSE = np.cumsum([0.0, *np.tile([0.02, 0.11, 0.05, 0.08], 5)])
 """Irregular times, close enough for single steps."""

@@ -24,6 +24,8 @@ from hybridsde.forecast import evaluate
 from hybridsde.model import MLP
 from hybridsde.model.network import Linear
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("x", "v")
 LENGTHS = (8, 5, 3)
 CONTEXT, TOTAL, RATE = 3, 7, 1.7
@@ -247,7 +249,6 @@ def test_position_is_encoded_from_the_first_row_alone(model):
     assert (np.abs(mean[2:] - other_mean[2:]) > 1e-4).all()
 
 
-@pytest.mark.slow
 def test_a_damped_oscillator_is_learned():
     training = Training(epochs=200, batch_size=16, learning_rate=1e-2)
     train, test = Batch.of(oscillations(16, 20)), Batch.of(oscillations(8, 20, seed=1))

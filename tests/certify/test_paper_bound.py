@@ -54,6 +54,7 @@ def test_both_parts_of_the_kl():
     assert abs(found.mean() - 0.58) < 5 * error
 
 
+@pytest.mark.slow
 def test_an_oracle_is_vacuous():
     """E z = 2^{−KD/2} and mean −ln z = KD/2, even where the latent path is known exactly."""
     model = linear_model(0.0, diffusion=1e-6, noise=0.3)
@@ -76,6 +77,7 @@ def test_an_oracle_is_vacuous():
     assert paper_tiers(log_z, 0.0, 0.0, 0.05).value > 0.95
 
 
+@pytest.mark.slow
 def test_likelihoods_enter_relative_to_their_largest_value():
     """Ln z = ln p(Y|h) − K ln B̄, so that units of the observations cancel."""
     model = linear_model(-1.0, diffusion=0.5, noise=0.3)

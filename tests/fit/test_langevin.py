@@ -62,6 +62,7 @@ def test_samples_follow_the_posterior_of_a_linear_regression():
     assert found.std(0) == pytest.approx(sd, rel=4 / np.sqrt(2 * 300))
 
 
+@pytest.mark.slow
 def test_training_finds_the_most_probable_weights():
     data, mean, _ = regression()
     found = hs.fit(
@@ -108,6 +109,7 @@ def swing():
     return hs.Trajectories.from_arrays([times] * 4, values, states=("x",))
 
 
+@pytest.mark.slow
 def test_a_run_is_saved_forecasts_and_draws_what_was_kept(swing, tmp_path):
     model = replace(MODEL, hidden=(4,))
     told = []

@@ -123,7 +123,11 @@ def test_pac_bayes_is_algorithm_1(path_kl, getkey):
     np.testing.assert_allclose(terms.loss, price - terms.log_likelihood, rtol=1e-5)
 
 
-@pytest.mark.parametrize("physics", [NoPhysics(), HYBRID], ids=["black box", "hybrid"])
+@pytest.mark.parametrize(
+    "physics",
+    [pytest.param(NoPhysics(), marks=pytest.mark.slow), HYBRID],
+    ids=["black box", "hybrid"],
+)
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
 def test_every_objective_on_every_model(objective, physics, getkey):
     """The four variants of the paper, by combination: finite terms and gradients."""

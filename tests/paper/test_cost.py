@@ -30,6 +30,7 @@ def test_the_slope_is_that_of_the_large_sizes():
     assert np.isnan(slope(times.iloc[:1]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("diffusion", ["diagonal", "constant", "function"])
 def test_what_is_timed_is_a_gradient(diffusion):
     setting = Setting(samples=2, length=3, width=4, states=5, diffusion=diffusion)

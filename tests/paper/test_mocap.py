@@ -15,6 +15,8 @@ from hybridsde.paper import mocap, mocap_sde
 from hybridsde.paper.mocap_data import Walking
 from hybridsde.paper.mocap_others import OTHERS
 
+pytestmark = pytest.mark.slow
+
 
 def steps(series, rows=24, seed=0):
     """Four channels that swing together, each sequence with its own phase."""
@@ -72,7 +74,6 @@ def reproduce(folder, rows):
     return named, (folder / "results.md").read_text()
 
 
-@pytest.mark.slow
 def test_the_other_bayesian_networks_are_there_and_kept(small, tmp_path):
     rows = (("none", "d-bnn (sgld)"), ("none", "d-bnn (vi)"))
     named, text = reproduce(tmp_path, rows)
@@ -81,7 +82,6 @@ def test_the_other_bayesian_networks_are_there_and_kept(small, tmp_path):
     assert reproduce(tmp_path, rows)[0] == []
 
 
-@pytest.mark.slow
 def test_the_four_rows_of_the_design_are_compared(small, tmp_path):
     named, text = reproduce(tmp_path, mocap_sde.FACTORIAL)
     assert named.count("the walkers") == 1

@@ -19,6 +19,8 @@ from hybridsde.paper import mocap_sde
 from hybridsde.paper.mocap_data import Walking
 from hybridsde.paper.table import RowKey
 
+pytestmark = pytest.mark.slow
+
 STATES = ("x", "y", "z")
 
 

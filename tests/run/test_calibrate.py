@@ -10,6 +10,7 @@ from helpers import plain_fit, tiny_model, wiggles
 from hybridsde.run.calibrate import least_change, scaled
 
 
+@pytest.mark.slow
 def test_calibration_finds_spreads_that_are_too_large():
     """G fitted three times too large is brought back towards the truth."""
     data = wiggles()

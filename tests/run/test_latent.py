@@ -8,6 +8,8 @@ import pytest
 import hybridsde as hs
 from helpers import bayes, plain_fit
 
+pytestmark = pytest.mark.slow
+
 ROWS, SERIES = 24, 10
 
 

@@ -25,7 +25,7 @@ def plain_scan(step, lift, layers, rest, carry, xs, paths):
     return lax.scan(advance, carry, xs)
 
 
-@pytest.mark.parametrize("weights", ["path", "local"])
+@pytest.mark.parametrize("weights", ["path", pytest.param("local", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("few", "block", "paths"), [(128, 256, 1), (128, 256, 3), (0, 256, 1), (128, 4, 1), (0, 4, 3)]
 )
