@@ -160,7 +160,7 @@ def check_dependence(data: Trajectories, dependence: str) -> None:
     if dependence == "iid" and counts.max() > 1:
         raise InputError(
             f"{counts.max()} of the trajectories are windows of one recording, "
-            f"{names[counts.argmax()]!r}. They are not independent, and a bound for independent "
+            f"{str(names[counts.argmax()])!r}. They are not independent, and a bound for independent "
             "trajectories would be false. Give one window of each recording, or say "
             'dependence="sequential" for a weaker promise about these very windows.'
         )
