@@ -157,10 +157,11 @@ def check_dependence(data: Trajectories, dependence: str) -> None:
         raise InputError(f"`dependence` must be iid or sequential, but is {dependence!r}.")
     origins = np.array(data.origins)
     names, counts = np.unique(origins, return_counts=True)
+    most = str(names[counts.argmax()])
     if dependence == "iid" and counts.max() > 1:
         raise InputError(
             f"{counts.max()} of the trajectories are windows of one recording, "
-            f"{str(names[counts.argmax()])!r}. They are not independent, and a bound for independent "
+            f"{most!r}. They are not independent, and a bound for independent "
             "trajectories would be false. Give one window of each recording, or say "
             'dependence="sequential" for a weaker promise about these very windows.'
         )
