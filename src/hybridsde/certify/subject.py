@@ -63,7 +63,8 @@ class Subject:
 
     def require_unused(self, data: Trajectories, *, except_for: tuple[str, ...] = ()) -> None:
         """An `InputError` where the fit has used these trajectories."""
-        self.used.require_unused(data, except_for=except_for, set_apart=self.can_be_prior)
+        if self.used.any_of(data, except_for=except_for).any():
+            self.used.require_unused(data, except_for=except_for, set_apart=self.can_be_prior)
 
     def key(self, seed: int | None) -> PRNGKeyArray:
         """Fresh randomness: not that of training, nor of forecasts."""

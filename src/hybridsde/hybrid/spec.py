@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -16,7 +15,7 @@ from hybridsde.data import Batch
 from hybridsde.data.checks import check_names, check_positive, check_whole
 from hybridsde.fit import Langevin, Training
 from hybridsde.forecast import AbstractForecaster, GradientDescent, ModelSpec, Requirements
-from hybridsde.forecast.spec import blank_batch
+from hybridsde.forecast.spec import structure_of
 from hybridsde.hybrid.defaults import default_solver, default_training
 from hybridsde.hybrid.forecaster import SDEForecaster
 from hybridsde.model.bayesian import (
@@ -237,8 +236,8 @@ class HybridSDE(ModelSpec):
         if not whole or (networks and self.hidden is None):
             raise ValueError(f"{NETWORKS!r} is {networks!r}")
 
-        def build(key: PRNGKeyArray) -> BayesianSDE:
-            model = self.init(blank_batch(self), key=key)
+        def build(batch: Batch, *, key: PRNGKeyArray) -> BayesianSDE:
+            model = self.init(batch, key=key)
             if not networks:
                 return model
             samples = jax.tree.map(
@@ -246,8 +245,7 @@ class HybridSDE(ModelSpec):
             )
             return model.with_networks(SampledNetworks(samples))
 
-        model = eqx.filter_eval_shape(build, jr.key(0))
-        return SDEForecaster(model, solver_from_notes(notes["solver"]))
+        return SDEForecaster(structure_of(self, build), solver_from_notes(notes["solver"]))
 
     def notes_of(self, forecaster: AbstractForecaster) -> dict[str, Any]:
         """Its scheme, and how many networks a sampler kept."""

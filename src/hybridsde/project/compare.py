@@ -16,7 +16,7 @@ from hybridsde._errors import InputError, InputNotice
 from hybridsde._streams import Stream, stream
 from hybridsde._types import Array, Keys
 from hybridsde.data import Trajectories
-from hybridsde.fit import Callback, CallbackFactory, Langevin, Training
+from hybridsde.fit import Callback, CallbackFactory, Training
 from hybridsde.forecast import SCORES, AbstractForecaster, ModelSpec
 from hybridsde.objective import AbstractObjective
 from hybridsde.project.project import Project
@@ -43,7 +43,6 @@ class Candidate:
     spec: ModelSpec
     loss: AbstractObjective | None = None
     training: Training | None = None
-    langevin: Langevin | None = None
 
     @property
     def name(self) -> str:
@@ -144,7 +143,7 @@ def repeat(
     spec, validation = candidate.spec, project.split.validation
     numbers = seeds_of(project, seeds)
     batch = spec.batch(training_windows(spec, project.split.train, candidate.training))
-    inference = spec.inference(batch, candidate.loss, candidate.training, candidate.langevin)
+    inference = spec.inference(batch, candidate.loss, candidate.training)
 
     def calibrated(forecasters: AbstractForecaster) -> AbstractForecaster:
         if validation is None or not forecasters.spreads():

@@ -128,8 +128,8 @@ class ModelSettings(_Table):
     diffusion: Spread = "learn"
     noise: Spread = "learn"
     start: Literal["first", "uncertain"] = "uncertain"
-    autonomous: bool = True
-    prior_sd: Positive = 1.0
+    autonomous: bool = HybridSDE.autonomous
+    prior_sd: Positive = HybridSDE.prior_sd
 
 
 class TrainSettings(_Table):
@@ -140,8 +140,8 @@ class TrainSettings(_Table):
     delta: Annotated[float, Field(gt=0, lt=1)] = 0.05
     samples: Count = 2
     epochs: Count | None = None
-    batch_size: Count = 4
-    learning_rate: Positive = 5e-3
+    batch_size: Count = Training.batch_size
+    learning_rate: Positive = Training.learning_rate
     clip: Positive = 10.0
     substeps: Count | None = None
     piece: Annotated[int, Field(ge=2)] = LONGEST
