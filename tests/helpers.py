@@ -74,10 +74,25 @@ def tree_allclose(left, right, *, rtol: float = 1e-5, atol: float = 1e-6) -> boo
     )
 
 
+def one_series(values, observed=None, inputs=None) -> Batch:
+    """A single series at times 0, 1, 2, …, as a model sees it."""
+    values = jnp.asarray(values)
+    rows = len(values)
+    return Batch(
+        times=jnp.arange(rows, dtype=float),
+        steps=jnp.ones(rows - 1),
+        values=values,
+        observed=jnp.ones(values.shape, bool) if observed is None else jnp.asarray(observed),
+        inputs=jnp.zeros((rows, 0)) if inputs is None else jnp.asarray(inputs),
+        recorded=jnp.ones(rows, bool),
+    )
+
+
 def single_rollout(sde, solver, grid, h0, dw) -> Paths:
     """One path: `rollout` with a single lane and a single series."""
     grid = jax.tree.map(lambda leaf: leaf[:, None], grid)
-    paths = rollout(sde, solver, grid, h0[None, None], dw[:, None, None], None)
+    rows = len(dw) // solver.substeps + 1
+    paths = rollout(sde, solver, grid, h0[None, None], dw[:, None, None], None, rows)
     return jax.tree.map(lambda leaf: leaf[0, 0], paths)
 
 

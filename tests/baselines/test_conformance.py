@@ -19,7 +19,7 @@ from hybridsde import baselines
 from hybridsde._devices import same_for_seeds
 from hybridsde._streams import Stream, stream
 from hybridsde.baselines.base import since_start
-from hybridsde.data import Batch
+from hybridsde.data import Batch, Clock
 from hybridsde.forecast import SCORES, ClosedForm, GradientDescent, evaluate, evaluate_many
 from hybridsde.forecast.future import future
 from hybridsde.forecast.spec import structure_of
@@ -279,7 +279,7 @@ def test_many_fits_at_once_equal_single_ones(name):
 def test_steps_of_length_zero_do_not_move_the_clock():
     """A forecast may ask for one time twice, or for that of the last given row."""
     start = recordings().take([0]).start()
-    batch = future(start, np.add(start.times, [0.0, 0.5, 0.5, 1.0]), None)
+    batch = future(start, np.add(start.times, [0.0, 0.5, 0.5, 1.0]), None, 1, Clock())
     np.testing.assert_allclose(since_start(batch), [[0.0, 0.0, 0.5, 0.5, 1.0]], rtol=1e-6)
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import assert_mean_close, assert_variance_close
+from helpers import assert_mean_close, assert_variance_close, one_series
 from hybridsde import Bounded, Fixed, Free, Positive, trainable
 from hybridsde.model import FirstObservation, GaussianObservation, Scale
 from hybridsde.model.diffusion import constant_diffusion, function_diffusion
@@ -169,7 +169,7 @@ def test_start_explains_what_was_seen_and_defaults_elsewhere():
     values = jnp.array([[3.0, 4.0]])
 
     def first(model, seen):
-        return start(values, jnp.array([seen]), model, scale, jnp.zeros(2))
+        return start(one_series(values, [seen]), model, scale, jnp.zeros(2))
 
     np.testing.assert_allclose(first(direct, [True, True]), [3.0, 4.0])
     np.testing.assert_allclose(first(direct, [False, True]), [7.0, 4.0])
@@ -184,6 +184,5 @@ def test_start_spread_is_in_units_of_the_states():
     scale = Scale.identity(2, 0)
     start = FirstObservation(Free(jnp.zeros(2)), Fixed(jnp.array(0.5)))
     direct = observation(np.eye(2), orthonormal=True)
-    seen = jnp.ones((1, 2), bool)
-    h0 = start(jnp.array([[3.0, 4.0]]), seen, direct, scale, jnp.array([1.0, -1.0]))
+    h0 = start(one_series([[3.0, 4.0]]), direct, scale, jnp.array([1.0, -1.0]))
     np.testing.assert_allclose(h0, [3.5, 3.5])

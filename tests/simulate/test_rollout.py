@@ -17,13 +17,13 @@ from helpers import (
     wiggles,
 )
 from hybridsde import EulerMaruyama, Trajectories, known_drift
-from hybridsde.data import Batch
+from hybridsde.data import Batch, Grid
 from hybridsde.model import LearnedDrift, Scale
 from hybridsde.model.diffusion import constant_diffusion, function_diffusion
 from hybridsde.model.drift import KnownDrift, make_gate
 from hybridsde.model.network import ZeroNetwork
 from hybridsde.model.sde import SDE
-from hybridsde.simulate import Grid, simulate
+from hybridsde.simulate import simulate
 
 OU = known_drift(lambda x, a: {"x": -a * x}, a=1.0)
 """The prior process: rate a = 1. With the learned −b x it becomes rate κ = 1.5."""

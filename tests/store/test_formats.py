@@ -36,7 +36,7 @@ def test_a_folder_of_version_0_1_loads():
 def test_it_is_written_in_the_present_format(tmp_path):
     run = hs.Run.load(FIRST)
     run.save(tmp_path / "run")
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["format"] == 2
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["format"] == 3
     back = hs.Run.load(tmp_path / "run")
     assert back.metadata == run.metadata
     test = wiggles(seed=5)

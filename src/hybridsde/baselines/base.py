@@ -11,7 +11,7 @@ import numpy as np
 
 from hybridsde._parameters import AbstractParameter, Fixed, Positive, Relative
 from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
-from hybridsde.data import Batch
+from hybridsde.data import Batch, Clock, Trajectories
 from hybridsde.data.checks import check_names, check_whole
 from hybridsde.fit import Callback, Fitted, Langevin, Training
 from hybridsde.forecast import (
@@ -77,6 +77,16 @@ class AbstractBaseline(ModelSpec):
     def state_names(self) -> tuple[str, ...]:
         """Forecasts are of the observations themselves."""
         return self.observations
+
+    @property
+    def clock(self) -> Clock:
+        """The times of the table, from row to row."""
+        return Clock()
+
+    def settled(self, data: Trajectories) -> "AbstractBaseline":
+        """Nothing is left open."""
+        del data
+        return self
 
     def restore(self, notes: Mapping[str, Any]) -> AbstractForecaster:
         """The structure follows from the declaration."""

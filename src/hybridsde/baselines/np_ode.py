@@ -145,6 +145,7 @@ class LinearDecoder(AbstractObservation):
     sd: AbstractParameter
     names: tuple[str, ...] = eqx.field(static=True)
     positive: tuple[str, ...] = eqx.field(static=True)
+    limits: tuple[tuple[float, float], ...] | None = eqx.field(static=True, default=None)
 
     @classmethod
     def of(cls, declared: NpODE, batch: Batch) -> "LinearDecoder":

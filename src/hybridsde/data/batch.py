@@ -8,6 +8,7 @@ import numpy as np
 from jax import lax
 
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray
+from hybridsde.data.grid import Clock, Grid
 from hybridsde.data.trajectories import Trajectories
 
 
@@ -15,8 +16,8 @@ class Batch(eqx.Module):
     """Series as device arrays; a batch of them, or, mapped over `series`, a single one.
 
     Steps Δt are differences of the double-precision times, so they stay exact where times are
-    large and steps are small. The times themselves are in single precision by default: subtract
-    an origin if physics or network depend on a large t.
+    large and steps are small. The times themselves are in single precision by default, counted
+    from the origin of a `Clock`.
     """
 
     times: Float[Array, "*series time"]
@@ -26,17 +27,21 @@ class Batch(eqx.Module):
     inputs: Float[Array, "*series time input"]
     recorded: Bool[Array, "*series time"]
     """False on the rows that only pad a series."""
+    fine: Grid | None = None
+    """The steps of a solver, where they follow time; None where they follow rows."""
 
     @classmethod
-    def of(cls, data: Trajectories) -> "Batch":
+    def of(cls, data: Trajectories, clock: Clock | None = None) -> "Batch":
         """Move recordings to the device."""
+        clock = clock or Clock()
         return cls(
-            times=jnp.asarray(data.times),
+            times=jnp.asarray(data.times - clock.origin),
             steps=jnp.asarray(np.diff(data.times)),
             values=jnp.asarray(data.values),
             observed=jnp.asarray(data.observed),
             inputs=jnp.asarray(data.inputs),
             recorded=jnp.asarray(np.arange(data.times.shape[1]) < data.lengths[:, None]),
+            fine=clock.grid(data.times, data.inputs),
         )
 
     @classmethod
@@ -54,6 +59,16 @@ class Batch(eqx.Module):
             inputs=jnp.zeros((count, length, 0), values.dtype),
             recorded=jnp.ones((count, length), bool),
         )
+
+    def grid(self, substeps: int, interpolation: str = "held") -> Grid:
+        """The steps of one series: those of its clock, or of its rows, each cut into `substeps`."""
+        if self.fine is not None:
+            return self.fine.cut(substeps)
+        return Grid.refine(self.times, self.steps, self.inputs, substeps, interpolation)
+
+    def solver_steps(self, substeps: int) -> int:
+        """How many steps a solver takes along a series."""
+        return substeps * (self.steps if self.fine is None else self.fine.dt).shape[-1]
 
     def take(self, indices: Array) -> "Batch":
         """The series at these positions, in this order."""

@@ -209,6 +209,32 @@ class Trajectories:
             origins=tuple(self.origins[s] for s, _, _ in cuts),
         )
 
+    def told(self) -> "Trajectories":
+        """Without the rows that say nothing: no value was observed, and inputs stay as they were.
+
+        The first row of a series is kept, where forecasts begin, and a last one that ends inputs.
+        """
+        rows = np.arange(self.times.shape[1])
+        recorded = rows < self.lengths[:, None]
+        changed = np.zeros(recorded.shape, bool)
+        changed[:, 1:] = np.any(np.diff(self.inputs, axis=1) != 0, -1)
+        keep = recorded & (self.observed.any(-1) | changed | (rows == 0))
+        if np.array_equal(keep, recorded):
+            return self
+        counts = keep.sum(1)
+        order = np.argsort(~keep, axis=1, kind="stable")[:, : counts.max()]
+        padded = np.arange(counts.max()) >= counts[:, None]
+        order = np.where(padded, np.take_along_axis(order, counts[:, None] - 1, 1), order)
+        each = np.arange(len(self))[:, None]
+        return replace(
+            self,
+            times=self.times[each, order],
+            values=np.where(padded[..., None], 0.0, self.values[each, order]),
+            observed=self.observed[each, order] & ~padded[..., None],
+            inputs=self.inputs[each, order],
+            lengths=counts,
+        )
+
     def join(self, other: "Trajectories") -> "Trajectories":
         """The series of both; they have the same columns, and no id twice."""
         for name in ("states", "input_names"):

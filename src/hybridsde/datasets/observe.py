@@ -10,10 +10,10 @@ import numpy as np
 
 from hybridsde._random import normals
 from hybridsde._types import Array, Float, PRNGKeyArray
-from hybridsde.data import Trajectories
+from hybridsde.data import Grid, Trajectories
 from hybridsde.model import physics_sde
 from hybridsde.physics import AbstractPhysics
-from hybridsde.simulate import EulerMaruyama, Grid, rollout
+from hybridsde.simulate import EulerMaruyama, rollout
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Recorder:
         dw = jnp.sqrt(grid.dt)[..., None, None] * normals(key, (len(grid.t), 1, 1, len(states)))
         start = jnp.array(self.start)[None, None]
         solver = EulerMaruyama(substeps=fine)
-        return rollout(sde, solver, grid, start, dw, None).states[0, 0]
+        return rollout(sde, solver, grid, start, dw, None, count).states[0, 0]
 
     def load(self, observe, states: tuple[str, ...], name: str, *, seed: int) -> Trajectories:
         """A recording made by `observe`, as times and states."""

@@ -14,10 +14,10 @@ import jax.random as jr
 from jax import lax
 
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray, PyTree, Scalar
-from hybridsde.data import Batch
+from hybridsde.data import Batch, Grid
 from hybridsde.estimate.gaussian import GaussianState, update
 from hybridsde.model import SDE, AbstractObservation, BayesianSDE, GaussianObservation
-from hybridsde.simulate import AbstractSolver, Grid
+from hybridsde.simulate import AbstractSolver
 
 
 class Filtered(eqx.Module):
@@ -45,7 +45,7 @@ def filtered(
 
     def under_one_network(weight_key, numbers) -> tuple[Array, Array]:
         sde = model.draw(key=weight_key)
-        steps = solver.substeps * batch.steps.shape[1]
+        steps = batch.solver_steps(solver.substeps)
         noise = sde.learned.network.noise(numbers, steps, key=call_key)
         axes = (0, jax.tree.map(lambda _: 1, noise))
         return jax.vmap(lambda one, noise: _filter(model, sde, solver, one, noise), axes)(
@@ -58,26 +58,21 @@ def filtered(
 def _filter(
     model: BayesianSDE, sde: SDE, solver: AbstractSolver, series: Batch, noise: PyTree
 ) -> tuple[Scalar, Scalar]:
-    """One series: predict to the next time, compare, update."""
-    clock = (series.times, series.steps, series.inputs)
-    grid = Grid.refine(*clock, solver.substeps, model.interpolation)
-    intervals = len(series.steps)
-    steps = jax.tree.map(
-        lambda leaf: leaf.reshape(intervals, solver.substeps, *leaf.shape[1:]), (grid, noise)
-    )
+    """One series: predict step by step; where a row is reached, compare and update."""
+    grid = series.grid(solver.substeps, model.interpolation)
+    y = series.values[grid.row]
+    seen = series.observed[grid.row] & (grid.row > 0)[:, None]
 
     @jax.checkpoint
     def advance(carry, x):
         state, kl = carry
-        steps, y, seen = x
-        (state, kl), _ = lax.scan(
-            lambda c, s: (predict(sde, solver, s[0], s[1], c[0], c[1]), None), (state, kl), steps
-        )
+        grid, noise, y, seen = x
+        state, kl = predict(sde, solver, grid, noise, state, kl)
         state, log_prob = observe(model.observation, y, seen, state)
-        return (state, kl), log_prob
+        return (GaussianState(sde.clip(state.mean), state.covariance), kl), log_prob
 
     carry = (first_state(model, series), jnp.zeros((), series.values.dtype))
-    (_, kl), log_probs = lax.scan(advance, carry, (steps, series.values[1:], series.observed[1:]))
+    (_, kl), log_probs = lax.scan(advance, carry, (grid, noise, y, seen))
     return log_probs.sum(), kl
 
 
@@ -85,7 +80,7 @@ def first_state(model: BayesianSDE, series: Batch) -> GaussianState:
     """p(h₀) of one series; exact where a start is affine in its normals."""
 
     def start(epsilon: Float[Array, " normal"]) -> Float[Array, " state"]:
-        return model.initial_state(series.values, series.observed, epsilon)
+        return model.initial_state(series, epsilon)
 
     zero = jnp.zeros(model.start_normals, series.values.dtype)
     factor = jax.jacfwd(start)(zero)
@@ -110,7 +105,8 @@ def predict(
     covariance = a @ state.covariance @ a.T + b @ b.T * grid.dt
     held = eqx.tree_at(lambda s: s.diffusion, sde, lax.stop_gradient(sde.diffusion))
     _, energy = step(held, lax.stop_gradient(m), still)
-    return GaussianState(step(sde, m, still)[0], 0.5 * (covariance + covariance.T)), kl + energy
+    mean = sde.clip(step(sde, m, still)[0])
+    return GaussianState(mean, 0.5 * (covariance + covariance.T)), kl + energy
 
 
 def observe(

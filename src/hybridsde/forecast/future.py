@@ -7,7 +7,7 @@ import jax.random as jr
 import numpy as np
 
 from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
-from hybridsde.data import Batch, Trajectories
+from hybridsde.data import Batch, Clock, Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.forecast.forecast import Forecast, label
 from hybridsde.forecast.forecaster import AbstractForecaster, Prediction
@@ -44,7 +44,7 @@ def forecast(
             )
     context = spec.context
     path_key, noise_key = jr.split(key)
-    batch = future(spec.encode(history), clock, inputs, context)
+    batch = future(spec.encode(history), clock, inputs, context, spec.clock)
     found = _sample(forecaster, batch, draws, paths_per_weight, path_key).after(context)
     seen = forecaster.observation.raw(found.draws(key=noise_key))
     where = (clock, history.times[:, 0], history.ids)
@@ -131,22 +131,25 @@ def future(
     start: Trajectories,
     times: Float[np.ndarray, "series time"],
     inputs: Float[np.ndarray, "series time input"] | None,
-    context: int = 1,
+    context: int,
+    clock: Clock,
 ) -> Batch:
     """A batch that begins with the first rows of `start` and asks for nothing but `times`."""
     given = slice(0, context)
-    clock = np.concatenate([start.times[:, given], times], 1)
-    rows = clock.shape[1]
+    whole = np.concatenate([start.times[:, given], times], 1)
+    rows = whole.shape[1]
     values = np.zeros((len(start), rows, len(start.states)))
     observed = np.zeros(values.shape, bool)
     values[:, given], observed[:, given] = start.values[:, given], start.observed[:, given]
     if inputs is None:
         inputs = np.repeat(start.inputs[:, context - 1 : context], times.shape[1], 1)
+    u = np.concatenate([start.inputs[:, given], inputs], 1)
     return Batch(
-        times=jnp.asarray(clock),
-        steps=jnp.asarray(np.diff(clock)),
+        times=jnp.asarray(whole - clock.origin),
+        steps=jnp.asarray(np.diff(whole)),
         values=jnp.asarray(values),
         observed=jnp.asarray(observed),
-        inputs=jnp.asarray(np.concatenate([start.inputs[:, given], inputs], 1)),
-        recorded=jnp.ones(clock.shape, bool),
+        inputs=jnp.asarray(u),
+        recorded=jnp.ones(whole.shape, bool),
+        fine=clock.grid(whole, u),
     )

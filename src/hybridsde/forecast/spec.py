@@ -13,7 +13,7 @@ import jax.random as jr
 import numpy as np
 
 from hybridsde._errors import InputError, InputNotice
-from hybridsde.data import Batch, Trajectories
+from hybridsde.data import Batch, Clock, Trajectories
 from hybridsde.fit import Langevin, Training
 from hybridsde.forecast.forecaster import AbstractForecaster
 from hybridsde.forecast.inference import AbstractInference
@@ -66,6 +66,15 @@ class ModelSpec(abc.ABC):
     @abc.abstractmethod
     def context(self) -> int:
         """How many first rows a forecast is given."""
+
+    @property
+    @abc.abstractmethod
+    def clock(self) -> Clock:
+        """How times become steps of a solver."""
+
+    @abc.abstractmethod
+    def settled(self, data: Trajectories) -> "ModelSpec":
+        """With what was left open and follows from the training recordings before any fit."""
 
     @property
     @abc.abstractmethod
@@ -178,7 +187,7 @@ class ModelSpec(abc.ABC):
 
     def batch(self, data: Trajectories) -> Batch:
         """Recordings as the model sees them, on the device."""
-        return Batch.of(self.encode(data))
+        return Batch.of(self.encode(data), self.clock)
 
     def raw_states(self, h: np.ndarray) -> np.ndarray:
         """States in the units of the data."""

@@ -25,9 +25,13 @@ class SDEForecaster(AbstractBayesianForecaster):
 
     model: BayesianSDE
     solver: AbstractSolver
+    longest_step: float | None = eqx.field(static=True)
+    """In units of time; None where steps follow rows."""
 
-    def __init__(self, model: BayesianSDE, solver: AbstractSolver):
-        self.model, self.solver = model, solver
+    def __init__(
+        self, model: BayesianSDE, solver: AbstractSolver, longest_step: float | None = None
+    ):
+        self.model, self.solver, self.longest_step = model, solver, longest_step
 
     @property
     def observation(self) -> AbstractObservation:
@@ -58,9 +62,11 @@ class SDEForecaster(AbstractBayesianForecaster):
 
     def describe(self) -> str:
         """By its scheme."""
-        steps = self.solver.substeps
+        steps, scheme = self.solver.substeps, type(self.solver).__name__
+        if self.longest_step is not None:
+            return f"{scheme} with steps of at most {self.longest_step / steps:.4g} of time"
         plural = "s" if steps > 1 else ""
-        return f"{type(self.solver).__name__} with {steps} step{plural} from row to row"
+        return f"{scheme} with {steps} step{plural} from row to row"
 
     @property
     def held(self) -> bool:

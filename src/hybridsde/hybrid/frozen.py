@@ -8,8 +8,7 @@ import jax.numpy as jnp
 from hybridsde._parameters import Fixed
 from hybridsde._types import Scalar
 from hybridsde.hybrid.spec import HybridSDE
-from hybridsde.model.drift import LearnedDrift
-from hybridsde.model.sde import SDE, BayesianSDE
+from hybridsde.model.sde import BayesianSDE
 from hybridsde.physics import AbstractPhysics
 
 
@@ -31,8 +30,7 @@ class FrozenDrift(AbstractPhysics):
         """The drift of a trained model."""
         if declared.positive:
             raise ValueError("A drift of logarithms cannot be frozen: leave `positive` out.")
-        learned = LearnedDrift(model.network.mean(), model.scale.value, model.autonomous)
-        sde = SDE(learned, model.known, model.diffusion)
+        sde = model.driven_by(model.network.mean())
         return cls(Fixed(sde), tuple(declared.states), tuple(declared.inputs), declared)
 
     def __call__(

@@ -1,9 +1,11 @@
 """`HybridSDE`: what the user declares about a system before any data are seen."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -11,19 +13,24 @@ import numpy as np
 
 from hybridsde._parameters import AbstractParameter, Fixed, Free, Positive, Relative
 from hybridsde._types import Array, Numbers, PRNGKeyArray
-from hybridsde.data import Batch
+from hybridsde.data import Batch, Clock, Trajectories
 from hybridsde.data.checks import check_names, check_positive, check_whole
 from hybridsde.fit import Langevin, Training
+from hybridsde.fit.config import LONGEST
 from hybridsde.forecast import AbstractForecaster, GradientDescent, ModelSpec, Requirements
 from hybridsde.forecast.spec import structure_of
+from hybridsde.hybrid.checks import INFER, check_bounds, check_starts_given, visible
 from hybridsde.hybrid.defaults import default_solver, default_training
+from hybridsde.hybrid.first_guess import Guess, first_guess
 from hybridsde.hybrid.forecaster import SDEForecaster
+from hybridsde.hybrid.numerics import Numerics, Step, choose_step, origin_of
 from hybridsde.model.bayesian import (
     AbstractBayesianNetwork,
     BayesianMLP,
     NothingLearned,
     SampledNetworks,
 )
+from hybridsde.model.bounds import MARGIN, Bounds
 from hybridsde.model.diffusion import (
     AbstractDiffusion,
     DiagonalDiffusion,
@@ -41,6 +48,7 @@ from hybridsde.model.observation import (
     has_orthonormal_rows,
     observation_matrix,
 )
+from hybridsde.model.reach import Reach
 from hybridsde.model.scaling import Scale, Standardiser, rough_diffusion
 from hybridsde.model.sde import BayesianSDE, check_starts
 from hybridsde.model.start import AbstractStart, FirstObservation, UncertainStart
@@ -59,6 +67,8 @@ SMALLEST = 1e-2
 """Learned spreads stay above this share of the guess that they begin from."""
 NOISE_PART = 20
 """A guess at the noise: this part of an observation's spread."""
+RANGE_SPREADS = 4.0
+"""A range of starts is taken for this many standard deviations."""
 NETWORKS = "networks"
 """How many networks a sampler kept, where one did."""
 
@@ -93,7 +103,17 @@ class HybridSDE(ModelSpec):
     - `last_layer`: factor on the starting weights of the last layer; small starts at the known
       physics.
     - `start`: p(h₀); "first" is the first observation, "uncertain", the default, is the first
-      observation with its noise and a learned spread for what it does not show.
+      observation with its noise and a learned spread for what it does not show. Or, by name, where
+      states start that are not measured there: a number, a range, the name of an input whose
+      first value it is (a dose), or "infer".
+    - `bounds`: pairs of limits by name of a state, such as {"level": (0, 10)}; see `Bounds`.
+    - `exact`: states whose equation is complete: nothing is added to it.
+    - `sees`: what the learned part of a state may depend on, by name of the state: states, inputs,
+      and "t" unless autonomous. On everything by default.
+    - `far`: what the learned part does far from the training data; "fade" to the known physics, or
+      back to the data where nothing is known, or "free".
+    - `numerics`: the origin of time, the longest step of the solver, its scheme, and the size of
+      what is not measured. What is left out is chosen by `fit`, which looks at the data.
     - `latent`: a `Latent`, where states are not what is measured but are encoded from the first
       rows of `observed` and decoded into all of them. By default `diffusion` and `noise` are then
       guessed, since no filter can tell them apart.
@@ -115,10 +135,15 @@ class HybridSDE(ModelSpec):
     initial_sd: float = 0.01
     prior_sd: float = 1.0
     last_layer: float = 0.1
-    start: AbstractStart | str | None = None
+    start: AbstractStart | str | Mapping[str, float | str | Sequence[float]] | None = None
     positive: Sequence[str] = ()
     interpolation: str = "held"
     latent: Latent | None = None
+    bounds: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    exact: Sequence[str] = ()
+    sees: Mapping[str, Sequence[str]] | None = None
+    far: str = "fade"
+    numerics: Numerics = field(default_factory=Numerics)
 
     def __post_init__(self):
         check_names(self.states, "states")
@@ -148,13 +173,18 @@ class HybridSDE(ModelSpec):
                 )
         if self.positive and isinstance(self.observed, Mapping):
             raise ValueError("`positive` states must be measured directly, not in combinations.")
+        _check_choice(self.far, {"fade": 0, "free": 0}, "far")
+        check_bounds(self.bounds, states, self.positive)
         # Building the pieces checks them, so that a mistake is told here and not during a fit.
         self._known()
+        self._sees()
         if self.latent is not None:
             self._check_latent()
         names = self.observations
         if isinstance(self.start, str):
             _check_choice(self.start, {"first": 0, "uncertain": 0}, "start")
+        if isinstance(self.start, Mapping):
+            check_starts_given(self.start, states, inputs)
         for name in ("noise", "diffusion"):
             if isinstance(getattr(self, name), str):
                 _check_choice(getattr(self, name), {LEARN: 0, GUESS: 0}, name)
@@ -173,6 +203,8 @@ class HybridSDE(ModelSpec):
             raise ValueError("`positive` is for states that are measured, not for latent ones.")
         if self.start is not None:
             raise ValueError("With `latent` the start is encoded: leave `start` out.")
+        if self.bounds:
+            raise ValueError("`bounds` are for states that mean something, not for latent ones.")
 
     @property
     def observations(self) -> tuple[str, ...]:
@@ -199,6 +231,83 @@ class HybridSDE(ModelSpec):
         return tuple(self.states)
 
     @property
+    def hidden_states(self) -> tuple[str, ...]:
+        """States that no observation shows."""
+        if self.latent is not None:
+            return ()
+        _, matrix = observation_matrix(self.observed, tuple(self.states))
+        return tuple(s for s, seen in zip(self.states, np.any(matrix, 0), strict=True) if not seen)
+
+    @property
+    def clock(self) -> Clock:
+        """From the origin, in steps that are short against what moves."""
+        return Clock(self.numerics.origin or 0.0, self.numerics.step, self.interpolation)
+
+    def settled(self, data: Trajectories) -> "HybridSDE":
+        """With origin, step, scheme, and first guesses by least squares on the known equations."""
+        encoded, chosen = self._encode_quietly(data), self.numerics
+        if chosen.origin is None:
+            chosen = replace(chosen, origin=origin_of(encoded))
+        spec = replace(self, numerics=chosen)
+        if self.latent is not None or (chosen.step is not None and chosen.typical is not None):
+            return spec
+        pieces = encoded.told().windows(LONGEST, LONGEST - 1, least=2)
+        batch, lift = Batch.of(pieces, replace(spec.clock, step=None)), self._lift()
+        model = eqx.filter_jit(spec.init)(batch, key=jr.key(0))
+        step = chosen.step or choose_step(model, batch, lift)
+        spec = spec._with_step(step)
+        guess = spec._guess(model, Batch.of(pieces, spec.clock)) if chosen.typical is None else None
+        if guess is None:
+            return replace(spec, numerics=replace(spec.numerics, typical=chosen.typical or {}))
+        found = guess.physics
+        physics = found.inner if isinstance(found, PositivePhysics) else found
+        spec = replace(spec, physics=physics)
+        spec = replace(spec, numerics=replace(spec.numerics, typical=guess.typical))
+        if chosen.step is None:
+            moved = eqx.tree_at(lambda m: m.known.physics, model, found)
+            mean = model.scale.value.states.mean
+            for name, (centre, _) in guess.typical.items():
+                mean = mean.at[tuple(self.states).index(name)].set(centre)
+            moved = eqx.tree_at(lambda m: m.scale.frozen.states.mean, moved, mean)
+            spec = spec._with_step(choose_step(moved, batch, lift))
+        return spec
+
+    def _with_step(self, step: Step | float) -> "HybridSDE":
+        """With a longest step, and the scheme that goes with it."""
+        if not isinstance(step, Step):
+            return self
+        scheme = self.numerics.scheme or step.scheme
+        numerics = replace(self.numerics, step=step.length, scheme=scheme, why=step.why)
+        return replace(self, numerics=numerics)
+
+    def _guess(self, model: BayesianSDE, batch: Batch) -> Guess | None:
+        """Parameters and sizes of unmeasured states as least squares finds them."""
+        solver, hidden = self.numerics.solver, self.hidden_states
+        assert solver is not None
+        sizes = tuple(self._size(name, batch) for name in hidden)
+        return first_guess(model, solver, batch, self._lift(), hidden, sizes)
+
+    def _size(self, name: str, batch: Batch) -> float:
+        """A scale on which an unmeasured state may start."""
+        given = self.start.get(name) if isinstance(self.start, Mapping) else None
+        ends = given if isinstance(given, Sequence) and not isinstance(given, str) else ()
+        if isinstance(given, int | float):
+            ends = (given,)
+        if isinstance(given, str) and given in self.inputs:
+            column = tuple(self.inputs).index(given)
+            ends = (float(jnp.abs(batch.inputs[:, 0, column]).max()),)
+        if not ends:
+            ends = [end for end in self.bounds.get(name, ()) if math.isfinite(end)]
+        size = max((abs(self._coordinate(name, float(end))) for end in ends), default=0.0)
+        measured = Standardiser.of(batch.values, batch.observed)
+        return size or float(jnp.mean(jnp.abs(measured.mean) + measured.sd))
+
+    def _lift(self) -> Array:
+        """Carries observations back to states."""
+        _, matrix = observation_matrix(self.observed, tuple(self.states))
+        return jnp.asarray(np.linalg.pinv(matrix))
+
+    @property
     def requirements(self) -> Requirements:
         """Irregular times, missing values and inputs are the common case."""
         return Requirements()
@@ -218,7 +327,7 @@ class HybridSDE(ModelSpec):
             raise ValueError(
                 "`langevin` steps follow the log posterior: say objective=LogPosterior()."
             )
-        solver = loss.solver or default_solver(data)
+        solver = loss.solver or self.numerics.solver or default_solver(data)
         if callable(self.diffusion) or isinstance(self.diffusion, AbstractDiffusion):
             check_starts(self.init(data, key=jr.key(0)), data)
         return GradientDescent(
@@ -226,7 +335,7 @@ class HybridSDE(ModelSpec):
             loss.with_solver(solver),
             training or default_training(data.count),
             langevin,
-            finish=lambda model: SDEForecaster(model, solver),
+            finish=lambda model: SDEForecaster(model, solver, self.numerics.step),
         )
 
     def restore(self, notes: Mapping[str, Any]) -> SDEForecaster:
@@ -245,7 +354,8 @@ class HybridSDE(ModelSpec):
             )
             return model.with_networks(SampledNetworks(samples))
 
-        return SDEForecaster(structure_of(self, build), solver_from_notes(notes["solver"]))
+        solver = solver_from_notes(notes["solver"])
+        return SDEForecaster(structure_of(self, build), solver, self.numerics.step)
 
     def notes_of(self, forecaster: AbstractForecaster) -> dict[str, Any]:
         """Its scheme, and how many networks a sampler kept."""
@@ -260,28 +370,79 @@ class HybridSDE(ModelSpec):
         network_key, latent_key = (key, key) if self.latent is None else jr.split(key)
         if self.latent is None:
             _, matrix = observation_matrix(self.observed, states)
-            lift = jnp.asarray(np.linalg.pinv(matrix))
+            lift = self._lift()
             start, observation = self._start(), self._linear(matrix, batch)
         else:
             lift = jnp.zeros((len(states), len(names)))
             start, observation = encoder_and_decoder(
                 self.latent, batch, len(states), names, self._noise(batch), key=latent_key
             )
-        measured = Scale.of(batch, lift)
+        measured = self._scale(batch, lift)
         raw = Scale.identity(len(states), len(self.inputs))
+        scale = measured if self.standardise else raw
+        known = self._known(batch)
+        fades = self.far == "fade" and self.latent is None and self.hidden is not None
         return BayesianSDE(
             network=self._network(key=network_key),
             weights=WEIGHTS[self.weights],
-            known=self._known(batch),
+            known=known,
             diffusion=self._measured_diffusion(batch, lift),
             observation=observation,
             start=start,
-            scale=Fixed(measured if self.standardise else raw),
+            scale=Fixed(scale),
             autonomous=self.autonomous,
             interpolation=self.interpolation,
             context=self.context,
             first_scored_row=1 if self.latent is None else 0,
+            reach=Fixed(Reach.of(batch, lift, scale, known.gate.known)) if fades else None,
+            sees=self._sees(),
+            bounds=self._bounds(measured),
         )
+
+    def _scale(self, batch: Batch, lift: Array) -> Scale:
+        """Measured, with guesses for states that are not."""
+        scale = Scale.of(batch, lift)
+        typical = self.numerics.typical or {}
+        for position, name in enumerate(self.states):
+            if name in typical:
+                mean, sd = typical[name]
+                rate = scale.rate[position] / scale.states.sd[position] * sd
+                scale = eqx.tree_at(
+                    lambda s: (s.states.mean, s.states.sd, s.rate),
+                    scale,
+                    (
+                        scale.states.mean.at[position].set(mean),
+                        scale.states.sd.at[position].set(sd),
+                        scale.rate.at[position].set(rate),
+                    ),
+                )
+        return scale
+
+    def _sees(self) -> tuple[tuple[bool, ...], ...] | None:
+        """What the learned part of each state may depend on; not on columns that are starts."""
+        states, inputs = tuple(self.states), tuple(self.inputs)
+        known = self.physics.known(states, inputs)
+        starts = self.start.values() if isinstance(self.start, Mapping) else ()
+        columns = [given for given in starts if isinstance(given, str) and given in inputs]
+        return visible(
+            self.exact, self.sees, states, inputs, known, columns, autonomous=self.autonomous
+        )
+
+    def _bounds(self, scale: Scale) -> Fixed | None:
+        if not self.bounds:
+            return None
+        pairs = check_bounds(self.bounds, tuple(self.states), self.positive)
+        endless = (-math.inf, math.inf)
+        low, high = np.array([pairs.get(name, endless) for name in self.states]).T
+        width = jnp.minimum(scale.states.sd, jnp.asarray(high - low))
+        return Fixed(Bounds(jnp.asarray(low), jnp.asarray(high), MARGIN * width))
+
+    def _limits(self) -> tuple[tuple[float, float], ...] | None:
+        """What is shown of bounded states that are measured directly."""
+        if not self.bounds or isinstance(self.observed, Mapping):
+            return None
+        pairs = check_bounds(self.bounds, tuple(self.states), self.positive)
+        return tuple(pairs.get(name, (-math.inf, math.inf)) for name in self.observations)
 
     def _linear(self, matrix: np.ndarray, batch: Batch) -> GaussianObservation:
         """States, or combinations of them, measured with noise."""
@@ -291,6 +452,7 @@ class HybridSDE(ModelSpec):
             names=self.observations,
             orthonormal=has_orthonormal_rows(matrix),
             positive=tuple(name for name in self.observations if name in self.positive),
+            limits=self._limits(),
         )
 
     def _network(self, *, key: PRNGKeyArray) -> AbstractBayesianNetwork:
@@ -326,13 +488,19 @@ class HybridSDE(ModelSpec):
     def _measured_diffusion(self, batch: Batch, lift: Array) -> AbstractDiffusion:
         """G as declared, or a guess, to be kept or to begin with."""
         wanted = self._spread(self.diffusion)
+        if wanted in (GUESS, LEARN):
+            guess = Fixed(rough_diffusion(batch, lift) * self._sizes())
         if wanted == GUESS:
-            return DiagonalDiffusion(Fixed(rough_diffusion(batch, lift)))
+            return DiagonalDiffusion(guess)
         if wanted == LEARN:
-            guess = Fixed(rough_diffusion(batch, lift))
             factor = Positive.of(np.full(len(self.states), 0.5), floor=SMALLEST)
             return DiagonalDiffusion(Relative(guess, factor))
         return self._diffusion()
+
+    def _sizes(self) -> Array:
+        """What guesses for states that are not measured are multiplied with; 1 for others."""
+        typical = self.numerics.typical or {}
+        return jnp.array([typical.get(name, (0.0, 1.0))[1] for name in self.states])
 
     def _diffusion(self) -> AbstractDiffusion:
         """G as declared."""
@@ -368,7 +536,32 @@ class HybridSDE(ModelSpec):
         default = Free(jnp.zeros(len(self.states)))
         if self.start == "first":
             return FirstObservation(default, Fixed(jnp.zeros(())))
-        return UncertainStart(default, Positive.of(np.ones(len(self.states)), floor=SMALLEST))
+        starts = self.start if isinstance(self.start, Mapping) else {}
+        middle, spread = np.zeros(len(self.states)), np.ones(len(self.states))
+        given = np.full(len(self.states), np.nan)
+        columns: list[int | None] = [None] * len(self.states)
+        typical = self.numerics.typical or {}
+        for position, name in enumerate(self.states):
+            wanted = starts.get(name, INFER)
+            mean, sd = typical.get(name, (0.0, 1.0))
+            if isinstance(wanted, Sequence) and not isinstance(wanted, str):
+                low, high = (self._coordinate(name, end) for end in wanted)
+                middle[position] = (0.5 * (low + high) - mean) / sd
+                spread[position] = max((high - low) / RANGE_SPREADS / sd, 2 * SMALLEST)
+            elif not isinstance(wanted, str):
+                given[position] = self._coordinate(name, float(wanted))
+            elif wanted != INFER:
+                columns[position] = tuple(self.inputs).index(wanted)
+        return UncertainStart(
+            Free(middle),
+            Positive.of(spread, floor=SMALLEST),
+            None if np.isnan(given).all() else Fixed(jnp.asarray(given)),
+            tuple(columns) if any(one is not None for one in columns) else None,
+        )
+
+    def _coordinate(self, name: str, value: float) -> float:
+        """A number of a state as the model keeps it."""
+        return math.log(value) if name in self.positive else value
 
 
 def _numbers(given: Numbers | AbstractParameter) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from hybridsde._parameters import AbstractParameter, Bounded, Fixed
 from hybridsde._types import Array, Float, Numbers, PyTree, Scalar
 from hybridsde.model.network import AbstractNetwork
+from hybridsde.model.reach import Reach
 from hybridsde.model.scaling import Scale
 from hybridsde.physics import AbstractPhysics
 
@@ -20,14 +21,36 @@ class LearnedDrift(eqx.Module):
     scale: Scale
     autonomous: bool = eqx.field(static=True)
     """Whether the network is kept from seeing the time."""
+    reach: Reach | None = None
+    """Where the network is believed; None: everywhere."""
+    sees: tuple[tuple[bool, ...], ...] | None = eqx.field(static=True, default=None)
+    """Which features the learned part of each state may depend on: states, the time unless
+    autonomous, inputs. None: on all. Nothing is learned for a state that may see nothing."""
 
     def __call__(
         self, t: Scalar, h: Float[Array, " state"], u: Float[Array, " input"], noise: PyTree
     ) -> Float[Array, " state"]:
         """The network on standardised features, its output in raw units per unit of time."""
+        states, inputs = self.scale.states(h), self.scale.inputs(u)
         clock = () if self.autonomous else (self.scale.time(t)[None],)
-        features = jnp.concatenate([self.scale.states(h), *clock, self.scale.inputs(u)])
-        return self.scale.rate * self.network(features, noise)
+        found = self._masked(jnp.concatenate([states, *clock, inputs]), noise)
+        if self.reach is not None:
+            share, pull = self.reach(states, inputs)
+            found = share * found + jnp.where(self._learns(), pull, 0.0)
+        return self.scale.rate * found
+
+    def _masked(self, features: Float[Array, " feature"], noise: PyTree) -> Float[Array, " state"]:
+        """The network once for every set of features that some state may see, others at zero."""
+        if self.sees is None:
+            return self.network(features, noise)
+        found = jnp.zeros(len(self.sees), features.dtype)
+        for mask in dict.fromkeys(row for row in self.sees if any(row)):
+            out = self.network(jnp.where(np.array(mask), features, 0.0), noise)
+            found = jnp.where(np.array([row == mask for row in self.sees]), out, found)
+        return found
+
+    def _learns(self) -> np.ndarray | bool:
+        return True if self.sees is None else np.array([any(row) for row in self.sees])
 
 
 class Gate(eqx.Module):

@@ -63,6 +63,7 @@ class DecodedObservation(AbstractObservation):
     sd: AbstractParameter
     names: tuple[str, ...] = eqx.field(static=True)
     positive: tuple[str, ...] = eqx.field(static=True, default=())
+    limits: tuple[tuple[float, float], ...] | None = eqx.field(static=True, default=None)
 
     def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
         """The decoder, in the units of the observations."""
@@ -91,14 +92,14 @@ class EncodedStart(AbstractStart):
 
     def __call__(
         self,
-        values: Float[Array, "time obs"],
-        observed: Bool[Array, "time obs"],
+        series: Batch,
         observation: AbstractObservation,
         scale: Scale,
         epsilon: Float[Array, " normal"],
     ) -> Float[Array, " state"]:
         """One draw of h₀, from standard normals."""
         del observation, scale
+        values, observed = series.values, series.observed
         blur = jnp.zeros(())
         if self.jitter:
             own = len(epsilon) - self.context * values.shape[-1]

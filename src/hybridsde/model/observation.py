@@ -20,14 +20,20 @@ class AbstractObservation(eqx.Module):
     names: eqx.AbstractVar[tuple[str, ...]]
     positive: eqx.AbstractVar[tuple[str, ...]]
     """Observations that are modelled by their logarithm."""
+    limits: eqx.AbstractVar[tuple[tuple[float, float], ...] | None]
+    """What the sensors of the observations can show; None: anything."""
 
     @abc.abstractmethod
     def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
         """g(h), in the notation of the class."""
 
     def raw(self, y: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
-        """Observations in the units of the data: eʸ where y is a logarithm."""
-        return jnp.where(self._logarithms(), jnp.exp(y), y) if self.positive else y
+        """Observations in the units of the data: eʸ where y is a logarithm, inside the limits."""
+        shown = jnp.where(self._logarithms(), jnp.exp(y), y) if self.positive else y
+        if self.limits is None:
+            return shown
+        low, high = np.array(self.limits, shown.dtype).T
+        return jnp.clip(shown, low, high)
 
     def log_slope(self, y: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
         """Ln |d raw/dy|, which carries densities of y over to densities of raw values."""
@@ -70,6 +76,8 @@ class GaussianObservation(AbstractObservation):
     """Whether the rows of C are orthonormal, as they are when states are measured directly."""
     positive: tuple[str, ...] = eqx.field(static=True, default=())
     """Observations that are modelled by their logarithm."""
+    limits: tuple[tuple[float, float], ...] | None = eqx.field(static=True, default=None)
+    """What the sensors of the observations can show; None: anything."""
 
     def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
         """C h."""

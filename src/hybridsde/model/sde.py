@@ -5,12 +5,13 @@ import jax
 import jax.numpy as jnp
 
 from hybridsde._parameters import Fixed
-from hybridsde._types import Array, Bool, Float, Numbers, PRNGKeyArray, PyTree, Scalar
+from hybridsde._types import Array, Float, Numbers, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
 from hybridsde.model.bayesian import AbstractBayesianNetwork, SampledNetworks
+from hybridsde.model.bounds import Bounds
 from hybridsde.model.diffusion import AbstractDiffusion, check_invertible, constant_diffusion
 from hybridsde.model.drift import KnownDrift, LearnedDrift, make_gate
-from hybridsde.model.network import ZeroNetwork
+from hybridsde.model.network import AbstractNetwork, ZeroNetwork
 from hybridsde.model.observation import AbstractObservation
 from hybridsde.model.scaling import Scale
 from hybridsde.model.start import AbstractStart
@@ -28,12 +29,27 @@ class SDE(eqx.Module):
     learned: LearnedDrift
     known: KnownDrift
     diffusion: AbstractDiffusion
+    bounds: Bounds | None = None
 
     def drift(
         self, t: Scalar, h: Float[Array, " state"], u: Float[Array, " input"], noise: PyTree
     ) -> tuple[Float[Array, " state"], Float[Array, " state"]]:
         """The learned and the known part."""
-        return self.learned(t, h, u, noise), self.known(t, h, u)
+        return self.learned(t, h, u, noise), self.known_part(t, h, u)
+
+    def known_part(
+        self, t: Scalar, h: Float[Array, " state"], u: Float[Array, " input"]
+    ) -> Float[Array, " state"]:
+        """γ ∘ r, asked inside the bounds."""
+        return self.known(t, h if self.bounds is None else self.bounds.inside(h), u)
+
+    def mirror(self, h: Float[Array, " state"]) -> Float[Array, " state"]:
+        """A state inside the bounds, from one that a step may have put outside."""
+        return h if self.bounds is None else self.bounds.mirror(h)
+
+    def clip(self, h: Float[Array, " state"]) -> Float[Array, " state"]:
+        """The nearest state inside the bounds."""
+        return h if self.bounds is None else self.bounds.clip(h)
 
 
 def physics_sde(
@@ -69,6 +85,12 @@ class BayesianSDE(eqx.Module):
     """How many first rows a forecast is given; it is judged on those after them."""
     first_scored_row: int = eqx.field(static=True, default=1)
     """The first row that the likelihood counts: 0 where the start is encoded, so that it is too."""
+    reach: Fixed | None = None
+    """Where the network is believed; None: everywhere."""
+    sees: tuple[tuple[bool, ...], ...] | None = eqx.field(static=True, default=None)
+    """What the learned part of each state may depend on; see `LearnedDrift`."""
+    bounds: Fixed | None = None
+    """Limits of the states."""
 
     @property
     def states(self) -> int:
@@ -86,22 +108,24 @@ class BayesianSDE(eqx.Module):
 
     def draw(self, *, key: PRNGKeyArray) -> SDE:
         """θ ~ p_φ(θ), and the SDE that it drives."""
-        network = self.weights.draw(self.network, key=key)
-        learned = LearnedDrift(network, self.scale.value, self.autonomous)
-        return SDE(learned, self.known, self.diffusion)
+        return self.driven_by(self.weights.draw(self.network, key=key))
+
+    def driven_by(self, network: AbstractNetwork) -> SDE:
+        """The SDE with this network as its learned part."""
+        reach, bounds = (None if one is None else one.value for one in (self.reach, self.bounds))
+        learned = LearnedDrift(network, self.scale.value, self.autonomous, reach, self.sees)
+        return SDE(learned, self.known, self.diffusion, bounds)
 
     def initial_state(
-        self,
-        values: Float[Array, "time obs"],
-        observed: Bool[Array, "time obs"],
-        epsilon: Float[Array, " normal"],
+        self, series: Batch, epsilon: Float[Array, " normal"]
     ) -> Float[Array, " state"]:
         """h₀ ~ p(h₀) for one series, from its first observations and standard normals."""
-        return self.start(values, observed, self.observation, self.scale.value, epsilon)
+        h0 = self.start(series, self.observation, self.scale.value, epsilon)
+        return h0 if self.bounds is None else self.bounds.value.mirror(h0)
 
 
 def check_starts(model: BayesianSDE, batch: Batch) -> None:
     """A `ValueError` where G is singular at the start of a series."""
     zero = jnp.zeros(model.start_normals)
-    starts = jax.vmap(lambda y, seen: model.initial_state(y, seen, zero))
-    check_invertible(model.diffusion, batch.times[:, 0], starts(batch.values, batch.observed))
+    starts = jax.vmap(lambda one: model.initial_state(one, zero))(batch)
+    check_invertible(model.diffusion, batch.times[:, 0], starts)

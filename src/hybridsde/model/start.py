@@ -5,8 +5,9 @@ import abc
 import equinox as eqx
 import jax.numpy as jnp
 
-from hybridsde._parameters import AbstractParameter
-from hybridsde._types import Array, Bool, Float
+from hybridsde._parameters import AbstractParameter, Fixed
+from hybridsde._types import Array, Float
+from hybridsde.data import Batch
 from hybridsde.model.observation import AbstractObservation, GaussianObservation
 from hybridsde.model.scaling import Scale
 
@@ -21,8 +22,7 @@ class AbstractStart(eqx.Module):
     @abc.abstractmethod
     def __call__(
         self,
-        values: Float[Array, "time obs"],
-        observed: Bool[Array, "time obs"],
+        series: Batch,
         observation: AbstractObservation,
         scale: Scale,
         epsilon: Float[Array, " normal"],
@@ -48,8 +48,7 @@ class FirstObservation(AbstractStart):
 
     def __call__(
         self,
-        values: Float[Array, "time obs"],
-        observed: Bool[Array, "time obs"],
+        series: Batch,
         observation: AbstractObservation,
         scale: Scale,
         epsilon: Float[Array, " state"],
@@ -57,21 +56,26 @@ class FirstObservation(AbstractStart):
         """One draw of h₀, from standard normals."""
         guess = scale.states.inverse(self.default.value)
         assert isinstance(observation, GaussianObservation)
-        inverse, left_open = observation.split_state(observed[0])
-        seen = jnp.where(observed[0], values[0], 0.0)
+        inverse, left_open = observation.split_state(series.observed[0])
+        seen = jnp.where(series.observed[0], series.values[0], 0.0)
         noise = self.spread.value * scale.states.sd * epsilon
         return inverse @ seen + left_open @ guess + noise
 
 
 class UncertainStart(AbstractStart):
-    """h₀ = the first observation less its noise; what it does not show starts anywhere.
+    """h₀ = the first observation less its noise; what it does not show starts as was declared.
 
     h₀ = A⁺(y₀ − σ∘ε) + (I − A⁺A)(m + s∘ε), with a learned default m and a learned spread s, both
-    in standard deviations of the states. Exact where states are measured directly.
+    in standard deviations of the states. Exact where states are measured directly. A state may
+    start at a given number instead, or at the first value of an input such as a dose.
     """
 
     default: AbstractParameter
     spread: AbstractParameter
+    given: Fixed | None = None
+    """Starts in raw units where they are known, else NaN."""
+    columns: tuple[int | None, ...] | None = eqx.field(static=True, default=None)
+    """The input that holds the start of a state."""
 
     def normals(self, states: int) -> int:
         """One for every state."""
@@ -79,16 +83,21 @@ class UncertainStart(AbstractStart):
 
     def __call__(
         self,
-        values: Float[Array, "time obs"],
-        observed: Bool[Array, "time obs"],
+        series: Batch,
         observation: AbstractObservation,
         scale: Scale,
         epsilon: Float[Array, " state"],
     ) -> Float[Array, " state"]:
         """One draw of h₀, from standard normals."""
         assert isinstance(observation, GaussianObservation)
-        inverse, left_open = observation.split_state(observed[0])
-        seen = jnp.where(observed[0], values[0], 0.0)
+        inverse, left_open = observation.split_state(series.observed[0])
+        seen = jnp.where(series.observed[0], series.values[0], 0.0)
         blurred = seen - observation.sd.value * observation.mean(epsilon)
-        anywhere = self.default.value + self.spread.value * epsilon
-        return inverse @ blurred + left_open @ scale.states.inverse(anywhere)
+        anywhere = scale.states.inverse(self.default.value + self.spread.value * epsilon)
+        if self.given is not None:
+            given = self.given.value
+            anywhere = jnp.where(jnp.isnan(given), anywhere, jnp.nan_to_num(given))
+        for state, column in enumerate(self.columns or ()):
+            if column is not None:
+                anywhere = anywhere.at[state].set(series.inputs[0, column])
+        return inverse @ blurred + left_open @ anywhere

@@ -117,20 +117,21 @@ def mathml(expression: Expression) -> str:
         return f"<mn>{_digits(expression.value)}</mn>"
     if isinstance(expression, Name):
         return symbol(expression.name)
-    parts = [mathml(argument) for argument in expression.arguments]
-    if expression.function == "/":
-        return f"<mfrac><mrow>{parts[0]}</mrow><mrow>{parts[1]}</mrow></mfrac>"
-    if expression.function == "sqrt":
-        return f"<msqrt>{parts[0]}</msqrt>"
-    if expression.function == "abs":
-        return f"<mrow><mo>|</mo>{parts[0]}<mo>|</mo></mrow>"
-    if expression.function in FUNCTIONS:
+    if expression.function in ("/", "abs", "sqrt", *FUNCTIONS):
+        parts = [mathml(argument) for argument in expression.arguments]  # each one once
+        if expression.function == "/":
+            return f"<mfrac><mrow>{parts[0]}</mrow><mrow>{parts[1]}</mrow></mfrac>"
+        if expression.function == "sqrt":
+            return f"<msqrt>{parts[0]}</msqrt>"
+        if expression.function == "abs":
+            return f"<mrow><mo>|</mo>{parts[0]}<mo>|</mo></mrow>"
         inside = "<mo>,</mo>".join(parts)
         return f"<mrow><mi>{expression.function}</mi>{_brackets(inside)}</mrow>"
-    parts = _bracketed(expression, mathml, _brackets)
     if expression.function == "^":
-        exponent = mathml(expression.arguments[1])
-        return f"<msup><mrow>{parts[0]}</mrow><mrow>{exponent}</mrow></msup>"
+        base, exponent = expression.arguments
+        shown = mathml(base) if _precedence(base) > PRECEDENCE["^"] else _brackets(mathml(base))
+        return f"<msup><mrow>{shown}</mrow><mrow>{mathml(exponent)}</mrow></msup>"
+    parts = _bracketed(expression, mathml, _brackets)
     if expression.function == "neg":
         return f"<mrow><mo>−</mo>{parts[0]}</mrow>"
     return f"<mrow>{SIGNS[expression.function].join(parts)}</mrow>"

@@ -13,8 +13,9 @@ from hybridsde._files import make_folder, write_whole
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Training
 from hybridsde.hybrid import HybridSDE
+from hybridsde.hybrid.known_check import check_known
 from hybridsde.objective import AbstractSDEObjective
-from hybridsde.project.settings import ForecastSettings, Settings
+from hybridsde.project.settings import ForecastSettings, Settings, part_of
 from hybridsde.project.settings_file import read_settings
 from hybridsde.project.split import Split, read_split
 from hybridsde.run import Run, certified, fit
@@ -42,13 +43,15 @@ class Project:
         """Read settings and data, and check them against each other."""
         source = Path(source)
         settings = read_settings(source)
-        shares = (settings.data.test, settings.data.validation)
+        parts = (part_of(settings.data.test), part_of(settings.data.validation))
         try:
             data = settings.read_data(source.parent)
             model = settings.build_model(source.parent, trust=True)
             model.check_training(data)
-            split = Split.of(data, *shares, seed=settings.train.seed)
+            split = Split.of(data, *parts, seed=settings.train.seed)
             model.check_training(split.train)
+            check_known(model, split.train)
+            model = settled(model, split.train, settings.train.substeps)
         except InputError:
             raise
         except ValueError as error:
@@ -82,13 +85,7 @@ class Project:
     @cached_property
     def objective(self) -> AbstractSDEObjective:
         """The loss, with its scheme."""
-        return self.settings.train.build_objective(self.pieces)
-
-    @property
-    def substeps(self) -> int:
-        """Solver steps from row to row."""
-        assert self.objective.solver is not None
-        return self.objective.solver.substeps
+        return self.settings.train.build_objective()
 
     @cached_property
     def test(self) -> Trajectories | None:
@@ -134,6 +131,14 @@ class Project:
         for name in (CHECKPOINT, UNFINISHED):
             (out / name).unlink(missing_ok=True)
         return run
+
+
+def settled(model: HybridSDE, train: Trajectories, substeps: int | None) -> HybridSDE:
+    """The model with steps that suit the data, unless their number in an interval is given."""
+    if substeps is not None:
+        step = (train.told().interval or 1.0) / substeps
+        model = replace(model, numerics=replace(model.numerics, step=step, why="train.substeps"))
+    return model.settled(train)
 
 
 def check_target(out: Path, *, resume: bool) -> None:

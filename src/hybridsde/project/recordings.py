@@ -24,8 +24,9 @@ def open_run(folder: Path, data: str | None, *, trust: bool) -> tuple[Run, Traje
     if run.metadata.settings is None:
         raise InputError(f"{folder} was saved from Python, without settings. Use it from Python.")
     if data is not None:
-        settings = check_settings(dict(run.metadata.settings), str(folder)).data
-        return run, read_table(data, settings.columns, separator=settings.separator, strict=False)
+        settings = check_settings(dict(run.metadata.settings), str(folder))
+        separator = settings.data.separator
+        return run, read_table(data, settings.columns, separator=separator, strict=False)
     kept = split_of(folder, run).test
     if kept is None:
         raise InputError(f"{folder} kept no recordings for a test. Name a file: --data.")

@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hybridsde._errors import InputError
 from hybridsde._parameters import AbstractParameter, Bounded, Free
-from hybridsde.data import Batch, Columns, Trajectories, read_table
+from hybridsde.data import Columns, Trajectories, read_table
 from hybridsde.fit import Langevin, Training
 from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid import HybridSDE
-from hybridsde.hybrid.defaults import default_solver, default_training
+from hybridsde.hybrid.defaults import default_training
 from hybridsde.objective import (
     ELBO,
     AbstractSDEObjective,
@@ -23,18 +23,31 @@ from hybridsde.objective import (
 )
 from hybridsde.physics import AbstractPhysics, NoPhysics, equations
 from hybridsde.physics.python_file import python_physics
+from hybridsde.project.split import Part, Period
 from hybridsde.run.fitting import forecast_windows
-from hybridsde.simulate import Heun
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 Positive = Annotated[float, Field(gt=0)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Spread = Literal["learn"] | Positive | list[Positive]
+Limit = Annotated[float, Field(allow_inf_nan=True)]
 
 
 class _Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PeriodSettings(_Table):
+    """A block of time of every recording."""
+
+    start: Finite | None = None
+    end: Finite | None = None
+
+    def build(self) -> Period:
+        """From beginning or to end where one is left out."""
+        start = -math.inf if self.start is None else self.start
+        return Period(start, math.inf if self.end is None else self.end)
 
 
 class DataSettings(_Table):
@@ -53,15 +66,12 @@ class DataSettings(_Table):
     """States that exist but are never measured."""
     positive: list[str] = []
     """States that cannot be zero or less, such as populations; modelled by their logarithm."""
-    test: Share = 0.2
-    """The share of trajectories that is kept for scores."""
-    validation: Share = 0.15
-    """The share of the others that chooses the epoch."""
-
-    @property
-    def columns(self) -> Columns:
-        """What the columns mean."""
-        return Columns(tuple(self.states), self.time, self.id, tuple(self.inputs), self.unit)
+    bounds: dict[str, Annotated[list[Limit], Field(min_length=2, max_length=2)]] = {}
+    """Limits that states cannot pass, such as { level = [0, 10] }; inf where there is none."""
+    test: Share | list[str] | PeriodSettings = 0.2
+    """What is kept for scores: a share of the trajectories, names, or { start = …, end = … }."""
+    validation: Share | list[str] | PeriodSettings = 0.15
+    """What of the rest chooses the epoch, in the same ways."""
 
 
 class ParameterSettings(_Table):
@@ -99,6 +109,8 @@ class PhysicsSettings(_Table):
     """file.py:function, for what equations cannot say. Runs the file."""
     parameters: dict[str, Finite | ParameterSettings] = {}
     gate: Literal["learn"] | Annotated[float, Field(ge=0, le=1)] | dict[str, float] | None = None
+    exact: list[str] = []
+    """States whose equation is complete: nothing is learned for them."""
 
     @model_validator(mode="after")
     def _one_source(self):
@@ -129,6 +141,9 @@ class ModelSettings(_Table):
     noise: Spread = "learn"
     start: Literal["first", "uncertain"] = "uncertain"
     autonomous: bool = HybridSDE.autonomous
+    sees: dict[str, list[str]] = {}
+    """What the learned part of a state may depend on, by name of the state."""
+    far: Literal["fade", "free"] = "fade"
     prior_sd: Positive = HybridSDE.prior_sd
 
 
@@ -155,12 +170,11 @@ class TrainSettings(_Table):
             raise ValueError("prior_fraction is for certificates, which sgld cannot have")
         return self
 
-    def build_objective(self, data: Batch) -> AbstractSDEObjective:
-        """The loss, with a scheme whose steps suit the data unless their number is given."""
+    def build_objective(self) -> AbstractSDEObjective:
+        """The loss."""
         both: dict[str, Any] = {
             "samples": self.samples,
             "estimator": self.estimator,
-            "solver": Heun(self.substeps) if self.substeps else default_solver(data),
         }
         if self.objective == "pac-bayes":
             return EmpiricalPACBayes(**both, delta=self.delta)
@@ -202,10 +216,16 @@ class ForecastSettings(_Table):
         return data if self.horizon is None else data.start(self.horizon + context)
 
 
+Start = Literal["infer"] | Finite | str | Annotated[list[Finite], Field(min_length=2, max_length=2)]
+
+
 class Settings(_Table):
     """A settings file."""
 
     data: DataSettings
+    start: dict[str, Start] = {}
+    """[start]: where states begin that are not measured there: a number, a column that holds it in
+    the first row of each trajectory, a range, or "infer"."""
     physics: PhysicsSettings = PhysicsSettings()
     model: ModelSettings = ModelSettings()
     train: TrainSettings = TrainSettings()
@@ -222,7 +242,22 @@ class Settings(_Table):
         repeated = set(self.data.hidden_states) & {*self.data.states, *self.data.inputs}
         if repeated:
             raise ValueError(f"{sorted(repeated)[0]!r} is measured, so it is not hidden")
+        if self.start and self.model.start == "first":
+            raise ValueError('[start] needs model.start = "uncertain", which is the default')
         return self
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Inputs, and columns that hold starts."""
+        taken = (*self.states, *self.data.inputs)
+        starts = [s for s in self.start.values() if isinstance(s, str) and s != "infer"]
+        return (*self.data.inputs, *dict.fromkeys(s for s in starts if s not in taken))
+
+    @property
+    def columns(self) -> Columns:
+        """What the columns of the table mean."""
+        d = self.data
+        return Columns(tuple(d.states), d.time, d.id, self.inputs, d.unit)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -235,7 +270,7 @@ class Settings(_Table):
             states=self.states,
             physics=self.physics.build(folder, trust=trust),
             gate=self.physics.gate,
-            inputs=tuple(self.data.inputs),
+            inputs=self.inputs,
             observed=tuple(self.data.states),
             diffusion=self.model.diffusion,
             noise=self.model.noise,
@@ -244,16 +279,25 @@ class Settings(_Table):
             weights=self.model.weights,
             autonomous=self.model.autonomous,
             prior_sd=self.model.prior_sd,
-            start=self.model.start,
+            start=dict(self.start) or self.model.start,
             positive=tuple(self.data.positive),
             interpolation=self.data.interpolation,
+            bounds=self.data.bounds,
+            exact=tuple(self.physics.exact),
+            sees=self.model.sees or None,
+            far=self.model.far,
         )
 
     def read_data(self, folder: Path) -> Trajectories:
         """The recordings that the settings name; paths are taken from `folder`."""
         names = [self.data.files] if isinstance(self.data.files, str) else self.data.files
         paths = [folder / _expanded(name) for name in names]
-        return read_table(paths, self.data.columns, separator=self.data.separator)
+        return read_table(paths, self.columns, separator=self.data.separator)
+
+
+def part_of(given: float | list[str] | PeriodSettings) -> Part:
+    """A part of the recordings as the settings name it."""
+    return given.build() if isinstance(given, PeriodSettings) else given
 
 
 def _expanded(name: str) -> str:

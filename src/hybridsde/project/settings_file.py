@@ -38,7 +38,7 @@ def check_settings(content: dict, source: str) -> Settings:
 def _first(error: ValidationError) -> str:
     """The first thing that is wrong, in one line."""
     found = _telling(error.errors())
-    places = [str(part) for part in found["loc"] if part not in BRANCHES]
+    places = [str(part) for part in found["loc"] if not _branch(str(part))]
     if found["type"] == "extra_forbidden":
         table, key = ".".join(places[:-1]), places[-1]
         known = _keys(places[:-1])
@@ -49,21 +49,27 @@ def _first(error: ValidationError) -> str:
     if found["type"] == "missing":
         return f"[{'.'.join(places[:-1])}] needs the key {places[-1]!r}."
     message = found["msg"].removeprefix("Value error, ")
-    table = [part for part in places if not part.startswith(("function-", "literal["))]
     given = found.get("input")
     shown = "" if isinstance(given, BaseModel | dict) or given is None else f" (found {given!r})"
-    return f"{'.'.join(table) or 'settings'}: {message}{shown}."
+    return f"{'.'.join(places) or 'settings'}: {message}{shown}."
 
 
-BRANCHES = ("float", "int", "str", "ParameterSettings")
-"""What pydantic adds to the place of an error where a value may be of several kinds."""
+BRANCHES = ("float", "int", "str", "ParameterSettings", "PeriodSettings")
+KINDS = ("function-", "literal[", "constrained-", "list[")
+
+
+def _branch(part: str) -> bool:
+    """Whether pydantic added this to a place because a value may be of several kinds."""
+    return part in BRANCHES or part.startswith(KINDS)
 
 
 def _telling(errors: list) -> Any:
-    """The first error, unless a table was given and the complaint is that it is no number."""
+    """The first error that is not about the kind of a value, where it may be of several."""
     first = errors[0]
-    if isinstance(first["input"], dict) and first["type"] == "float_type" and len(errors) > 1:
-        return errors[1]
+    if any(_branch(str(part)) for part in first["loc"]):
+        mismatch = ("_type", "literal_error")
+        better = [error for error in errors if not error["type"].endswith(mismatch)]
+        return (better or errors)[0]
     return first
 
 

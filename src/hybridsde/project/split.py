@@ -1,21 +1,42 @@
 """Which recordings are trained on, which choose the epoch, and which are kept for scores."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from hybridsde._errors import InputError
+from hybridsde._errors import InputError, suggest
 from hybridsde.data import Columns, Trajectories, from_frame, to_frame
 
 ID, TIME, PART, ORIGIN = "series id", "series time", "series part", "recording"
 """Columns of the saved table; names of states are single words."""
 PARTS = ("train", "validation", "test")
 FEWEST = 4
-"""With fewer training recordings none is spared for validation."""
+"""With fewer recordings than this to train on, validation is a block of rows of each."""
+BLOCK_ROWS = 200
+"""A recording is long enough to spare a block for validation from this many rows on."""
+GAP = 0.02
+"""Rows between training and a block of the same recording that are left out, as a share."""
 SPLIT = 7919
 """Added to the seed for the second division, so that it does not repeat the first."""
+
+
+@dataclass(frozen=True)
+class Period:
+    """A block of time of every recording: from `start` to `end`, both included."""
+
+    start: float = -np.inf
+    end: float = np.inf
+
+    def rows(self, times: np.ndarray) -> np.ndarray:
+        """Positions of the rows inside."""
+        return np.flatnonzero((times >= self.start) & (times <= self.end))
+
+
+Part = float | Sequence[str] | Period
+"""Who belongs to a part: a share of the recordings, their names, or a period of all of them."""
 
 
 @dataclass(frozen=True)
@@ -27,26 +48,18 @@ class Split:
     test: Trajectories | None
 
     @classmethod
-    def of(cls, data: Trajectories, test: float, validation: float, *, seed: int) -> "Split":
-        """By recording; a single recording is cut in time, its end kept for the test."""
-        if len(data) == 1:
-            return cls._in_time(data, test)
-        rest, kept = (data, None) if test == 0 else data.split(1 - test, seed=seed)
-        if validation == 0 or len(rest) < FEWEST:
-            return cls(rest, None, kept)
-        rest, chosen = rest.split(1 - validation, seed=seed + SPLIT)
-        return cls(rest, chosen, kept)
+    def of(cls, data: Trajectories, test: Part, validation: Part, *, seed: int) -> "Split":
+        """By share, name or period; a single recording is cut in time, its end kept for the test.
 
-    @classmethod
-    def _in_time(cls, data: Trajectories, test: float) -> "Split":
-        length = int(data.lengths[0])
-        end = int(np.clip(round((1 - test) * length), 2, length - 2 if test else length))
-        if length < 4:
-            raise InputError(
-                f"The only recording has {length} times, too few to learn from and to test on."
-            )
-        train = data.cut([(0, 0, end)])
-        return cls(train, None, data.cut([(0, end, length)]) if test else None)
+        A share for validation of fewer than four recordings is a block at the end of each, with a
+        gap before it, where they are long enough.
+        """
+        rest, kept = _divided(data, test, "test", seed=seed)
+        if isinstance(validation, float | int) and len(set(rest.origins)) < FEWEST:
+            rest, chosen = _end_blocks(rest, float(validation))
+        else:
+            rest, chosen = _divided(rest, validation, "validation", seed=seed + SPLIT)
+        return cls(rest, chosen, kept)
 
     @property
     def whole(self) -> Trajectories:
@@ -71,6 +84,86 @@ class Split:
                 frame.assign(**{PART: name, ORIGIN: [origins[name] for name in frame[ID]]})
             )
         return pd.concat(frames, ignore_index=True)
+
+
+def _divided(
+    data: Trajectories, part: Part, what: str, *, seed: int
+) -> tuple[Trajectories, Trajectories | None]:
+    """What is left, and the part that is asked for."""
+    if isinstance(part, Period):
+        return _by_period(data, part, what)
+    if not isinstance(part, float | int):
+        return _by_name(data, part, what)
+    if part == 0:
+        return data, None
+    if len(data) == 1:
+        return _in_time(data, part)
+    return data.split(1 - part, seed=seed)
+
+
+def _by_name(
+    data: Trajectories, names: Sequence[str], what: str
+) -> tuple[Trajectories, Trajectories | None]:
+    for name in names:
+        if name not in data.ids:
+            shown = ", ".join(data.ids[:8]) + (" …" if len(data) > 8 else "")
+            raise InputError(
+                f"data.{what} names {name!r}, but the recordings are {shown}."
+                + suggest(name, data.ids)
+            )
+    inside = np.isin(data.ids, list(names))
+    if inside.all():
+        raise InputError(f"data.{what} names every recording: none is left to learn from.")
+    return data.take(~inside), data.take(inside) if inside.any() else None
+
+
+def _by_period(
+    data: Trajectories, period: Period, what: str
+) -> tuple[Trajectories, Trajectories | None]:
+    """Rows inside the period, and the rows before and after it."""
+    kept, left = [], []
+    for series, length in enumerate(map(int, data.lengths)):
+        rows = period.rows(data.times[series, :length])
+        if not rows.size:
+            left.append((series, 0, length))
+            continue
+        first, last = int(rows[0]), int(rows[-1]) + 1
+        kept.append((series, first, last))
+        left += [cut for cut in ((series, 0, first), (series, last, length)) if cut[2] - cut[1] > 1]
+    kept = [cut for cut in kept if cut[2] - cut[1] > 1]
+    if not kept or not left:
+        where = "no recording has two rows" if not kept else "nothing is left to learn from"
+        raise InputError(
+            f"data.{what} is the time from {period.start:g} to {period.end:g}, but {where} "
+            f"{'in it' if not kept else 'outside it'}. Times go from {data.times.min():g} to "
+            f"{data.times.max():g}."
+        )
+    return data.cut(left), data.cut(kept)
+
+
+def _in_time(data: Trajectories, test: float) -> tuple[Trajectories, Trajectories]:
+    length = int(data.lengths[0])
+    end = int(np.clip(round((1 - test) * length), 2, max(2, length - 2)))
+    if length < 4:
+        raise InputError(
+            f"The only recording has {length} times, too few to learn from and to test on."
+        )
+    return data.cut([(0, 0, end)]), data.cut([(0, end, length)])
+
+
+def _end_blocks(data: Trajectories, share: float) -> tuple[Trajectories, Trajectories | None]:
+    """The end of each long recording, after a gap, so that neighbours do not tell of each other."""
+    if share == 0 or data.lengths.max() < BLOCK_ROWS:
+        return data, None
+    left, kept = [], []
+    for series, length in enumerate(map(int, data.lengths)):
+        if length < BLOCK_ROWS:
+            left.append((series, 0, length))
+            continue
+        first = length - round(share * length)
+        left.append((series, 0, first - max(1, round(GAP * length))))
+        kept.append((series, first, length))
+    return data.cut(left), data.cut(kept)
 
 
 def read_split(path: Path, states: tuple[str, ...], inputs: tuple[str, ...]) -> Split:

@@ -1,5 +1,7 @@
 """What a project and its scores look like in a terminal."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 from rich.table import Table
 from rich.text import Text
@@ -43,25 +45,53 @@ def _data_table(project: Project) -> Table:
 
 
 def _equations(project: Project) -> list[Text]:
-    physics = project.model.physics
-    known = physics.known(tuple(project.model.states), tuple(project.model.inputs))
-    lines = []
-    learned = "" if project.model.hidden is None else " + learned"
+    model, physics = project.model, project.model.physics
+    known = physics.known(tuple(model.states), tuple(model.inputs))
+    learns = model.hidden is not None
+    written = {}
     if isinstance(physics, EquationPhysics):
-        lines += [f"  d{e.state}/dt = {text(e.rate)}{learned}" for e in physics.equations]
-    else:
-        lines += [f"  d{name}/dt = known by Python function{learned}" for name in known]
-    rest = "learned" if learned else "0"
-    lines += [f"  d{name}/dt = {rest}" for name in project.model.states if name not in known]
-    return [Text("\n".join(["Drift:", *lines]))]
+        written = {e.state: text(e.rate) for e in physics.equations}
+    lines = []
+    for name in model.states:
+        parts = [written.get(name, "known by Python function")] if name in known else []
+        if learns and name not in model.exact:
+            seen = (model.sees or {}).get(name)
+            parts.append("learned" if seen is None else f"learned({', '.join(seen)})")
+        exact = ", exact" if name in model.exact else ""
+        lines.append(f"  d{name}/dt = {' + '.join(parts) or '0'}{exact}")
+    return [Text("\n".join(["Drift:", *lines])), *_hidden(project)]
+
+
+def _hidden(project: Project) -> list[Text]:
+    """Where states begin that are not measured, as it is used."""
+    model = project.model
+    starts = model.start if isinstance(model.start, Mapping) else {}
+    typical = model.numerics.typical or {}
+    lines = []
+    for name in model.hidden_states:
+        given = starts.get(name, "infer")
+        size = f", found by least squares about {typical[name][0]:.3g} ± {typical[name][1]:.3g}"
+        how = {"infer": "learned"}.get(str(given), f"given as {given}")
+        lines.append(f"  {name}: start {how}{size if name in typical else ''}")
+    return [Text("\n".join(["Unmeasured states:", *lines]))] if lines else []
 
 
 def _plan(project: Project) -> Text:
-    parts = ", ".join(f"{len(data)} for {n}" for n, data in project.split.parts().items())
+    parts = [
+        f"{len(data)} for {name} ({_names(data.ids)})"
+        for name, data in project.split.parts().items()
+    ]
     unit = project.settings.data.unit or "units of time"
-    usual = f"{project.data.interval:.3g} {unit}"
+    interval, numerics = project.data.interval, project.model.numerics
+    usual = f"{interval:.3g} {unit}" if interval else "unknown"
+    steps = f"{numerics.scheme} steps of at most {numerics.step:.3g} {unit}, by {numerics.why}"
+    origin = f"\nIn equations t counts from {numerics.origin:.17g}." if numerics.origin else ""
     return Text(
-        f"Trajectories: {parts}; training sees {project.pieces.count} pieces.\n"
-        f"Usual interval {usual}, {project.substeps} solver steps in each; "
+        f"Trajectories: {'; '.join(parts)}. Training sees {project.pieces.count} pieces.\n"
+        f"Usual interval {usual}; {steps}.{origin}\n"
         f"{project.training.epochs} epochs, seed {project.settings.train.seed}."
     )
+
+
+def _names(ids: tuple[str, ...], most: int = 6) -> str:
+    return ", ".join(ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")

@@ -15,7 +15,7 @@ from hybridsde.forecast import AbstractInference, GradientDescent, ModelSpec
 from hybridsde.forecast.spec import common_step
 from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
 from hybridsde.model import Standardiser
-from hybridsde.objective import AbstractObjective
+from hybridsde.objective import AbstractObjective, AbstractSDEObjective
 from hybridsde.run.calibrate import calibrate
 from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
@@ -52,6 +52,8 @@ def fit(
       states mean the same.
     """
     model.check_training(data)
+    if _leaves_steps_open(objective, training):
+        model = model.settled(data)
     interval = common_step(data, model.name) if model.requirements.regular else None
     if validation is not None:
         model.check_later(validation)
@@ -85,11 +87,19 @@ def fit(
     return calibrate(run, forecast_windows(validation, horizon, model.context))
 
 
+def _leaves_steps_open(objective: AbstractObjective | None, training: Training | None) -> bool:
+    """Whether `fit` is to choose the steps of time: no solver and no windows of rows are given."""
+    named = isinstance(objective, AbstractSDEObjective) and objective.solver is not None
+    return not named and (training is None or training.windows is None)
+
+
 def training_windows(
     model: ModelSpec, data: Trajectories, training: Training | None
 ) -> Trajectories:
     """Recordings as they are trained on: long ones in windows that follow each other."""
     chosen = training or Training()
+    if not model.requirements.regular:
+        data = data.told()
     if model.requirements.whole or chosen.windows is not None or chosen.longest is None:
         return data
     return data.windows(chosen.longest, chosen.longest - 1, least=model.context + 1)

@@ -11,10 +11,9 @@ import jax.random as jr
 from hybridsde._devices import over_paths
 from hybridsde._random import path_normals
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar, UInt32
-from hybridsde.data import Batch
+from hybridsde.data import Batch, Grid
 from hybridsde.model import SDE, BayesianSDE
 from hybridsde.simulate import weight_gradient
-from hybridsde.simulate.grid import Grid
 from hybridsde.simulate.solver import AbstractSolver
 
 START = 1
@@ -43,8 +42,9 @@ def rollout(
     h0: Float[Array, "lane series state"],
     dw: Float[Array, "step lane series state"],
     noise: PyTree,
+    rows: int,
 ) -> Paths:
-    """Paths through the grids of all series, with the path KL that they accumulate.
+    """Paths through the grids of all series at their `rows`, with the path KL they accumulate.
 
     KL_path = ½ Σ_k f_kᵀ J_k⁻¹ f_k Δt_k      (Haussmann et al. 2021, Lemma 1)
 
@@ -58,6 +58,7 @@ def rollout(
         h, kl = carry
         whole = _with_layers(bare, layers)
         h, energy = solver.step(whole, x.grid.t, h, x.grid.u, x.grid.dt, x.dw, x.noise)
+        h = whole.mirror(h)
         return (h, kl + energy), h
 
     def all_paths(one):
@@ -69,8 +70,9 @@ def rollout(
         one_path, all_paths, layers, bare, carry, xs, math.prod(dw.shape[1:-1])
     )
     (_, kl), states = scanned
-    observed = states[solver.substeps - 1 :: solver.substeps]
-    return Paths(jnp.moveaxis(jnp.concatenate([h0[None], observed]), 0, 2), kl)
+    ends = jax.vmap(lambda one: one.ends(rows), in_axes=1)(grid)
+    at_rows = jax.vmap(lambda path, ends: path[ends], in_axes=(2, 0))(states, ends)
+    return Paths(jnp.concatenate([h0[:, :, None], jnp.moveaxis(at_rows, 2, 0)], 2), kl)
 
 
 def _with_layers(sde: SDE, layers: tuple | None) -> SDE:
@@ -100,9 +102,8 @@ def simulate(
 
     def of_share(model, batch, weight_keys, calls, numbers) -> Paths:
         """A share of the samples or of the series."""
-        refine = jax.vmap(Grid.refine, in_axes=(0, 0, 0, None, None), out_axes=1)
-        clock = (batch.times, batch.steps, batch.inputs)
-        grid = refine(*clock, solver.substeps, model.interpolation)
+        refine = jax.vmap(lambda one: one.grid(solver.substeps, model.interpolation), out_axes=1)
+        grid = refine(batch)
 
         def under_one_network(weight_key, calls, numbers) -> Paths:
             sde = model.draw(key=weight_key)
@@ -116,8 +117,8 @@ def simulate(
                 key = jr.fold_in(path_key, START)
                 first = path_normals(key, numbers, 1, model.start_normals, grid.dt.dtype)[0]
             over_series = jax.vmap(model.initial_state)
-            h0 = jax.vmap(over_series, (None, None, 0))(batch.values, batch.observed, first)
-            return rollout(sde, solver, grid, h0, dw, noise)
+            h0 = jax.vmap(over_series, (None, 0))(batch, first)
+            return rollout(sde, solver, grid, h0, dw, noise, batch.times.shape[1])
 
         if not model.weights.held:
             lanes = numbers.reshape(-1, numbers.shape[-1])

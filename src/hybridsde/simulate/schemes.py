@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hybridsde._errors import InputError
-from hybridsde.simulate.solver import AbstractSolver, EulerMaruyama, Heun
+from hybridsde.simulate.solver import AbstractSolver, EulerMaruyama, Heun, Rosenbrock
 
-SOLVERS = {solver.__name__: solver for solver in (EulerMaruyama, Heun)}
+SOLVERS = {solver.__name__: solver for solver in (EulerMaruyama, Heun, Rosenbrock)}
 
 
 def solver_notes(solver: AbstractSolver) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from hybridsde._errors import InputError
 
-FORMAT = 2
+FORMAT = 3
 FIRST_NAMES = {
     ".state_mean": ".states.mean",
     ".state_sd": ".states.sd",
@@ -27,6 +27,8 @@ def upgraded(written: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The content of `run.json` as this version writes it; an `InputError` where it cannot be."""
     if written["format"] == FORMAT:
         return dict(written)
+    if written["format"] == 2:
+        return {**written, "spec": _second_spec(written["spec"])}
     if written["format"] == 1:
         return _from_first(written, folder)
     raise InputError(
@@ -67,7 +69,7 @@ def _from_first(old: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def _first_spec(model: Mapping[str, Any]) -> dict[str, Any]:
     """A hybrid as version 0.1 declared it, when spreads were guessed unless they were named."""
-    spec = {"class": "HybridSDE", **model}
+    spec = {"class": "HybridSDE", **model, "far": "free"}
     for name in ("diffusion", "noise"):
         spec[name] = "guess" if spec.get(name) is None else spec[name]
     if spec.get("latent") is not None:
@@ -75,6 +77,16 @@ def _first_spec(model: Mapping[str, Any]) -> dict[str, Any]:
     if spec["physics"]["kind"] == "frozen":
         spec["physics"] = {"kind": "frozen", "model": _first_spec(spec["physics"]["model"])}
     return spec
+
+
+def _second_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A model of format 2, when nothing that was learned faded far from the data."""
+    if spec["class"] != "HybridSDE":
+        return dict(spec)
+    old = {**spec, "far": "free"}
+    if old["physics"]["kind"] == "frozen":
+        old["physics"] = {"kind": "frozen", "model": _second_spec(old["physics"]["model"])}
+    return old
 
 
 def _author(written: Mapping[str, Any]) -> str:

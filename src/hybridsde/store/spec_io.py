@@ -1,6 +1,7 @@
 """A declared model as plain data, so that a run can be saved without executable code."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from hybridsde._parameters import AbstractParameter, Bounded, Fixed, Free, Posit
 from hybridsde.forecast import ModelSpec
 from hybridsde.forecast.spec import blank_batch
 from hybridsde.hybrid import FrozenDrift, HybridSDE
+from hybridsde.hybrid.numerics import Numerics
 from hybridsde.model import Latent
 from hybridsde.physics import (
     AbstractPhysics,
@@ -59,6 +61,16 @@ def _read(value: Any, name: str, folder: Path, trust: bool) -> Any:
     if name == "latent" and value is not None:
         widths = {part: tuple(value[part]) for part in ("encoder", "decoder")}
         return Latent(**{**value, **widths})
+    if name == "numerics" and isinstance(value, Mapping):
+        sizes = value.get("typical")
+        pairs = None if sizes is None else {key: tuple(pair) for key, pair in sizes.items()}
+        return Numerics(**{**value, "typical": pairs})
+    if name == "bounds" and isinstance(value, Mapping):
+        ends = (-math.inf, math.inf)
+        return {
+            key: tuple(ends[n] if end is None else end for n, end in enumerate(pair))
+            for key, pair in value.items()
+        }
     if isinstance(value, Mapping) and "kind" in value:
         return _number(value)
     return tuple(value) if isinstance(value, list) else value
@@ -80,8 +92,10 @@ def _plain(value: Any, name: str) -> Any:
         value = value.tolist()
     if isinstance(value, AbstractPhysics):
         return _physics(value)
-    if isinstance(value, Latent):
+    if isinstance(value, Latent | Numerics):
         return asdict(value)
+    if name == "bounds":
+        return {key: [_end(end) for end in pair] for key, pair in value.items()}
     if isinstance(value, AbstractParameter):
         return _parameter(value, name)
     if isinstance(value, Mapping):
@@ -97,6 +111,11 @@ def _plain(value: Any, name: str) -> Any:
             f"`{name}` is {type(value).__name__}, which a run folder cannot hold. Give it as "
             "numbers, or keep this run in memory."
         ) from None
+
+
+def _end(limit: float) -> float | None:
+    """A limit as JSON has it, which knows no infinity."""
+    return float(limit) if math.isfinite(limit) else None
 
 
 KINDS: dict[str, Callable[..., AbstractParameter]] = {

@@ -1,0 +1,120 @@
+"""What a declared hybrid must satisfy, each rule with the message that teaches it."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from hybridsde._errors import suggest
+
+INFER = "infer"
+"""A start that is learned, from a guess by physics and data."""
+TIME = "t"
+
+
+def check_bounds(
+    bounds: Mapping[str, Sequence[float]], states: tuple[str, ...], positive: Sequence[str]
+) -> dict[str, tuple[float, float]]:
+    """Pairs of a lower and a higher limit, by name of a state."""
+    found = {}
+    for name, pair in bounds.items():
+        if name not in states:
+            raise ValueError(
+                f"`bounds` names {name!r}, but the states are {', '.join(states)}."
+                + suggest(name, states)
+            )
+        if name in positive:
+            raise ValueError(f"{name!r} is in `positive` and in `bounds`. Keep one of them.")
+        try:
+            low, high = (float(end) for end in pair)
+        except (TypeError, ValueError):
+            low = high = math.nan
+        if not low < high or not (math.isfinite(low) or math.isfinite(high)):
+            raise ValueError(
+                f"`bounds` of {name!r} must be a lower and a higher number, such as [0, 10] or "
+                f"[0, inf], but are {pair!r}."
+            )
+        found[name] = (low, high)
+    return found
+
+
+def visible(
+    exact: Sequence[str],
+    sees: Mapping[str, Sequence[str]] | None,
+    states: tuple[str, ...],
+    inputs: tuple[str, ...],
+    known: tuple[str, ...],
+    hidden_from_all: Sequence[str],
+    *,
+    autonomous: bool,
+) -> tuple[tuple[bool, ...], ...] | None:
+    """For each state, which features its learned part may depend on; None: all on all.
+
+    Features are the states, the time unless `autonomous`, and the inputs. An exact equation has no
+    learned part, so it sees nothing.
+    """
+    features = (*states, *(() if autonomous else (TIME,)), *inputs)
+    for name in exact:
+        if name not in known:
+            raise ValueError(
+                f"`exact` names {name!r}, which has no equation. Equations are known for "
+                f"{', '.join(known) or 'no state'}."
+            )
+    sees = sees or {}
+    for name, allowed in sees.items():
+        if name not in states:
+            raise ValueError(
+                f"`sees` names {name!r}, but the states are {', '.join(states)}."
+                + suggest(name, states)
+            )
+        if name in exact:
+            raise ValueError(f"{name!r} is exact, so nothing is learned that could see anything.")
+        if isinstance(allowed, str) or not allowed:
+            raise ValueError(f"`sees` of {name!r} must list what its learned part depends on.")
+        for one in allowed:
+            if one not in features:
+                clock = " Say autonomous = false to let it see the time." if one == TIME else ""
+                raise ValueError(
+                    f"`sees` of {name!r} lists {one!r}, which is neither a state nor an input "
+                    f"({', '.join(features)}).{clock}"
+                )
+    if not (exact or sees or hidden_from_all):
+        return None
+
+    def row(name: str) -> tuple[bool, ...]:
+        if name in exact:
+            return (False,) * len(features)
+        if name in sees:
+            return tuple(one in sees[name] for one in features)
+        return tuple(one not in hidden_from_all for one in features)
+
+    return tuple(row(name) for name in states)
+
+
+def check_starts_given(
+    start: Mapping[str, object], states: tuple[str, ...], inputs: tuple[str, ...]
+) -> None:
+    """A number, a column of the inputs, a range or "infer", by name of a state."""
+    for name, given in start.items():
+        if name not in states:
+            raise ValueError(
+                f"`start` names {name!r}, but the states are {', '.join(states)}."
+                + suggest(name, states)
+            )
+        if isinstance(given, str):
+            if given != INFER and given not in inputs:
+                raise ValueError(
+                    f"`start` of {name!r} is {given!r}, which is neither 'infer' nor a column of "
+                    f"the inputs ({', '.join(inputs) or 'none'})."
+                )
+        elif not isinstance(given, bool) and isinstance(given, int | float):
+            if not math.isfinite(given):
+                raise ValueError(f"`start` of {name!r} must be finite, but is {given}.")
+        elif not (
+            isinstance(given, Sequence)
+            and len(given) == 2
+            and all(isinstance(end, int | float) and math.isfinite(end) for end in given)
+            and given[0] < given[1]
+        ):
+            raise ValueError(
+                f"`start` of {name!r} must be a number, a column, a range such as [0, 10] or "
+                f"'infer', but is {given!r}."
+            )

@@ -1,0 +1,235 @@
+"""A first guess: least squares on the known equations alone, through their flow.
+
+Learned parameters and the starts of unmeasured states are found by Levenberg–Marquardt steps from
+several places at once. States without an equation follow the line through their recordings.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.flatten_util import ravel_pytree
+
+from hybridsde._parameters import trainable
+from hybridsde._types import Array, Float, Scalar
+from hybridsde.data import Batch
+from hybridsde.model import SDE, BayesianSDE, Scale
+from hybridsde.model.network import ZeroNetwork
+from hybridsde.physics import AbstractPhysics
+from hybridsde.simulate import AbstractSolver
+
+PLACES = 24
+"""Starting points that are tried side by side."""
+ITERATIONS = 30
+SPREAD = 1.5
+"""Spread of the starting points of unconstrained parameters."""
+MOST_SERIES = 24
+"""As many series at most are looked at."""
+ROBUST = 3.0
+"""Residuals count in full up to this many typical ones, then ever less."""
+LEAST_SIZE = 0.05
+"""An unmeasured state varies by this share of its mean at least."""
+
+
+class Unknowns(NamedTuple):
+    """What is looked for."""
+
+    parameters: Float[Array, " parameter"]
+    """All learned numbers of the physics, without constraints."""
+    starts: Float[Array, "series hidden"]
+    """Of unmeasured states."""
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What least squares found."""
+
+    physics: AbstractPhysics
+    typical: dict[str, tuple[float, float]]
+    """Mean and spread of each unmeasured state along the flow."""
+    error: float
+    """Root mean square of the residuals, in spreads of the observations."""
+
+
+def first_guess(
+    model: BayesianSDE,
+    solver: AbstractSolver,
+    batch: Batch,
+    lift: Float[Array, "state obs"],
+    hidden: tuple[str, ...],
+    sizes: tuple[float, ...],
+) -> Guess | None:
+    """The best of several searches; None where nothing is to be found or none ends well.
+
+    `sizes` are scales on which starts of `hidden` states are tried. Everything is in the
+    coordinates of the model.
+    """
+    states = model.known.states
+    known = model.known.gate.known
+    looked_for = tuple(states.index(name) for name in hidden if known[states.index(name)])
+    moved, held = eqx.partition(model.known.physics, trainable(model.known.physics))
+    flat, unflatten = ravel_pytree(moved)
+    if not (flat.size or looked_for) or not any(known):
+        return None
+    most = MOST_SERIES if not looked_for else max(4, MOST_SERIES // (2 * len(looked_for)))
+    if batch.count > most:
+        batch = batch.take(jnp.asarray(np.linspace(0, batch.count - 1, most).astype(int)))
+    path = _through_recordings(batch, lift, model.scale.value)
+    scale = _spreads(batch)
+    shape = (batch.count, len(looked_for))
+
+    def model_of(parameters: Array) -> BayesianSDE:
+        physics = eqx.combine(unflatten(parameters), held)
+        return eqx.tree_at(lambda m: m.known.physics, model, physics)
+
+    def flow(x: Unknowns) -> Float[Array, "series time state"]:
+        sde = model_of(x.parameters).driven_by(ZeroNetwork(outputs=len(states)))
+        each = jax.vmap(lambda one, line, start: _flow(sde, solver, one, line, start, looked_for))
+        return each(batch, path, x.starts)
+
+    def residuals(vector: Array) -> Array:
+        x = restore(vector)
+        found = model.observation.mean(flow(x))
+        error = jnp.where(batch.observed, (found - batch.values) / scale, 0.0)[:, 1:].reshape(-1)
+        error = jnp.nan_to_num(error, nan=1e3, posinf=1e3, neginf=-1e3)
+        robust = error / jnp.sqrt(1 + jnp.abs(error) / ROBUST)
+        # A weak tie to the first place decides what the data leave open.
+        tie = 1e-2 * jnp.concatenate([vector[: flat.size] - flat, vector[flat.size :] / big])
+        return jnp.concatenate([robust / jnp.sqrt(seen), tie / jnp.sqrt(len(tie))])
+
+    seen = float(np.maximum(np.asarray(batch.observed[:, 1:]).sum(), 1))
+    zero = Unknowns(flat, jnp.zeros(shape))
+    _, restore = ravel_pytree(zero)
+    each = np.array([sizes[hidden.index(states[i])] for i in looked_for])
+    big = jnp.asarray(np.tile(each, shape[0]))
+    limits = (np.full(len(looked_for), -np.inf), np.full(len(looked_for), np.inf))
+    if model.bounds is not None:
+        inside = model.bounds.value
+        chosen = list(looked_for)
+        limits = (np.asarray(inside.low)[chosen], np.asarray(inside.high)[chosen])
+    first = jnp.asarray(_places(np.asarray(flat), shape[0], each, limits))
+
+    @jax.jit
+    def search(first: Array) -> tuple[Unknowns, Scalar, Array]:
+        found, cost = jax.vmap(lambda one: _search(residuals, one))(first)
+        best = jnp.argmin(jnp.where(jnp.isfinite(cost), cost, jnp.inf))
+        x = restore(found[best])
+        return x, cost[best], flow(x)
+
+    x, cost, paths = search(first)
+    if not np.isfinite(cost):
+        return None
+    paths = np.asarray(paths, float)
+    recorded = np.asarray(batch.recorded)
+    typical = {}
+    for index in looked_for:
+        values = paths[..., index][recorded]
+        if not np.isfinite(values).all():
+            return None
+        mean, sd = float(values.mean()), float(values.std())
+        typical[states[index]] = (mean, max(sd, LEAST_SIZE * abs(mean), 1e-6))
+    physics = eqx.combine(unflatten(x.parameters), held)
+    return Guess(physics, typical, float(np.sqrt(cost)))
+
+
+def _flow(
+    sde: SDE,
+    solver: AbstractSolver,
+    series: Batch,
+    line: Float[Array, "time state"],
+    start: Float[Array, " hidden"],
+    hidden: tuple[int, ...],
+) -> Float[Array, "time state"]:
+    """The known drift from the first row on; states without an equation follow their line."""
+    grid = series.grid(solver.substeps)
+    free = jnp.asarray(sde.known.gate.known)
+    since = jnp.pad(jnp.cumsum(series.steps), (1, 0))
+    ends = grid.t + grid.dt - series.times[0]
+    along = jax.vmap(lambda column: jnp.interp(ends, since, column), 1, 1)(line)
+    h0 = line[0]
+    for position, index in enumerate(hidden):
+        h0 = h0.at[index].set(start[position])
+    h0 = sde.clip(h0)
+    still = jnp.zeros_like(h0)
+
+    def step(h, x):
+        grid, followed = x
+        after, _ = solver.step(sde, grid.t, h, grid.u, grid.dt, still, None)
+        after = sde.clip(jnp.where(free, after, followed))
+        return after, after
+
+    _, path = lax.scan(step, h0, (grid, along))
+    return jnp.concatenate([h0[None], path[grid.ends(series.times.shape[0])]])
+
+
+def _through_recordings(
+    batch: Batch, lift: Float[Array, "state obs"], scale: Scale
+) -> Float[Array, "series time state"]:
+    """Straight lines through the recorded values of every state; means where there are none."""
+    values, seen = np.asarray(batch.values, float), np.asarray(batch.observed)
+    since = np.pad(np.cumsum(np.asarray(batch.steps, float), 1), [(0, 0), (1, 0)])
+    means = values.mean((0, 1), where=seen) if seen.any() else np.zeros(values.shape[-1])
+    lines = np.empty_like(values)
+    for series, column in np.ndindex(values.shape[0], values.shape[2]):
+        there = seen[series, :, column]
+        lines[series, :, column] = (
+            np.interp(since[series], since[series, there], values[series, there, column])
+            if there.any()
+            else np.nan_to_num(means[column])
+        )
+    measured = np.any(np.asarray(lift) != 0, 1)
+    states = lines @ np.asarray(lift, float).T
+    return jnp.asarray(np.where(measured, states, np.asarray(scale.states.mean, float)))
+
+
+def _spreads(batch: Batch) -> Float[Array, " obs"]:
+    sd = jnp.std(batch.values, (0, 1), where=batch.observed)
+    return jnp.where(sd > 0, sd, 1.0)
+
+
+def _places(
+    flat: Float[np.ndarray, " parameter"],
+    series: int,
+    sizes: Float[np.ndarray, " hidden"],
+    limits: tuple[np.ndarray, np.ndarray],
+) -> Float[np.ndarray, "place unknown"]:
+    """The given parameters first, others around them; starts on several scales, the same always."""
+    rng = np.random.default_rng(0)
+    around = flat + SPREAD * rng.normal(size=(PLACES, flat.size))
+    around[: PLACES // 4] = flat
+    tens = np.resize([1.0, 0.3, 3.0, 0.1, 10.0, 0.03], PLACES)[:, None, None]
+    starts = tens * sizes * (1 + 0.2 * rng.normal(size=(PLACES, series, sizes.size)))
+    starts = np.clip(starts, *limits).reshape(PLACES, -1)
+    return np.concatenate([around, starts], 1)
+
+
+def _search(
+    residuals: Callable[[Array], Array], x: Float[Array, " unknown"]
+) -> tuple[Array, Scalar]:
+    """Levenberg–Marquardt: (JᵀJ + λ diag JᵀJ) δ = −Jᵀr, λ smaller after success.
+
+    Begins with a step of zero, so that residuals and slopes stand in the program once.
+    """
+
+    def iterate(carry, _):
+        x, gram, gradient, cost, damping = carry
+        ridge = damping * (jnp.diag(gram) + 1e-9) + 1e-12
+        step = jnp.linalg.solve(gram + jnp.diag(ridge), -gradient)
+        tried = x + jnp.where(jnp.isfinite(step), step, 0.0)
+        slope, r = jax.jacfwd(lambda x: (residuals(x),) * 2, has_aux=True)(tried)
+        after = r @ r
+        better = after < cost
+        damping = jnp.clip(jnp.where(better, damping / 3, damping * 4), 1e-7, 1e7)
+        found = (tried, slope.T @ slope, slope.T @ r, after)
+        kept = jax.tree.map(lambda a, b: jnp.where(better, a, b), found, carry[:4])
+        return (*kept, damping), None
+
+    size = len(x)
+    start = (x, jnp.zeros((size, size)), jnp.zeros(size), jnp.asarray(jnp.inf), jnp.asarray(1e-2))
+    (x, _, _, cost, _), _ = lax.scan(iterate, start, length=ITERATIONS + 1)
+    return x, cost

@@ -1,0 +1,162 @@
+"""How a hybrid is computed: the origin of time, the longest step, the scheme, and hidden sizes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from hybridsde._errors import InputError
+from hybridsde._types import Array, Float
+from hybridsde.data import Batch, Trajectories
+from hybridsde.data.checks import check_positive
+from hybridsde.hybrid.defaults import MOST_SUBSTEPS, RESOLUTION
+from hybridsde.model import BayesianSDE, Scale
+from hybridsde.simulate import AbstractSolver
+from hybridsde.simulate.schemes import SOLVERS
+
+HEUN, ROSENBROCK = "Heun", "Rosenbrock"
+SINGLE = 2.0**-23
+"""Relative spacing of single-precision numbers."""
+BLUR = 1e-3
+"""Times are counted from the first one where rounding would move them by this share of a gap."""
+STABLE = 1.0
+"""A step of Heun's rule times the fastest decay of the known physics stays below this."""
+MOST_RESOLVED = 200
+"""More steps in a usual interval, where physics oscillates that fast, are refused."""
+PROBES = 256
+"""Rows at which the slope of the known drift is looked at."""
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """What a fit chooses by looking at data and physics, unless it is given.
+
+    - `origin`: the time that `t` counts from.
+    - `step`: the longest step of the solver, in units of time.
+    - `scheme`: "Heun", or "Rosenbrock" for stiff physics.
+    - `typical`: mean and standard deviation of states that are never measured, by name.
+    """
+
+    origin: float | None = None
+    step: float | None = None
+    scheme: str | None = None
+    typical: Mapping[str, tuple[float, float]] | None = None
+    why: str | None = None
+    """What decided the step, in words."""
+
+    def __post_init__(self):
+        if self.step is not None:
+            check_positive(self.step, "step")
+        if self.scheme is not None and self.scheme not in SOLVERS:
+            raise ValueError(
+                f"`scheme` must be one of {', '.join(SOLVERS)}, but is {self.scheme!r}."
+            )
+
+    @property
+    def solver(self) -> AbstractSolver | None:
+        """One step of the scheme for each step of the clock; None while nothing is chosen."""
+        return None if self.step is None else SOLVERS[self.scheme or HEUN]()
+
+
+def origin_of(data: Trajectories) -> float:
+    """Zero, or the first time where single precision would blur the gaps between rows."""
+    gaps = np.diff(data.times)
+    shortest = np.min(gaps, where=gaps > 0, initial=np.inf)
+    blurred = np.abs(data.times).max() * SINGLE > BLUR * shortest
+    return float(data.times.min()) if blurred else 0.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """The longest step of a solver, its scheme, and why."""
+
+    length: float
+    scheme: str
+    why: str
+
+
+def choose_step(model: BayesianSDE, batch: Batch, lift: Float[Array, "state obs"]) -> Step:
+    """Short against what the data and the known physics do.
+
+    A quarter of the time in which the fastest state changes by its spread, but not less than a
+    twentieth of the usual interval, since noise looks fast; a quarter radian of the fastest
+    oscillation of the known drift; and, for Heun's rule, the time of its fastest decay. Where that
+    would take many steps in an interval the physics is stiff, and an implicit scheme is taken.
+    """
+    scale = eqx.filter_jit(Scale.of)(batch, lift)
+    measured = np.any(np.asarray(lift) != 0, 1)
+    speed = float(np.max(np.asarray(scale.rate / scale.states.sd)[measured]))
+    interval = usual_interval(batch)
+    length, why = RESOLUTION / speed, "how fast the recordings change"
+    if length < interval / MOST_SUBSTEPS:
+        length, why = interval / MOST_SUBSTEPS, "the usual interval, as the recordings are rough"
+    decay, turn = known_rates(model, batch, lift)
+    if turn > 0 and RESOLUTION / turn < length:
+        length, why = RESOLUTION / turn, "the fastest oscillation of the known equations"
+        if interval / length > MOST_RESOLVED:
+            raise InputError(
+                f"The known equations oscillate {turn:.3g} radians per unit of time, which needs "
+                f"steps of {length:.3g}: {interval / length:.0f} in the usual interval of "
+                f"{interval:.3g}. Check units and parameters, or say train.substeps."
+            )
+    if decay > 0 and STABLE / decay < length:
+        if interval * decay / STABLE > MOST_SUBSTEPS:
+            return Step(
+                length,
+                ROSENBROCK,
+                f"{why}; the known equations decay at {decay:.3g} per unit of time, which is stiff",
+            )
+        length, why = STABLE / decay, "the fastest decay of the known equations"
+    return Step(length, HEUN, why)
+
+
+def usual_interval(batch: Batch) -> float:
+    """The median time between rows that say something."""
+    told = np.asarray(batch.observed.any(-1))
+    since = np.pad(np.cumsum(np.asarray(batch.steps, float), 1), [(0, 0), (1, 0)])
+    gaps = np.concatenate([np.diff(t[seen]) for t, seen in zip(since, told, strict=True)])
+    gaps = gaps[gaps > 0]
+    if not gaps.size:
+        gaps = np.asarray(batch.steps)[np.asarray(batch.steps) > 0]
+    return float(np.median(gaps)) if gaps.size else 1.0
+
+
+def known_rates(
+    model: BayesianSDE, batch: Batch, lift: Float[Array, "state obs"]
+) -> tuple[float, float]:
+    """How fast the known drift decays and turns at recorded states: from its eigenvalues.
+
+    The 90 % quantile over rows, so that one odd row does not decide.
+    """
+    states, times, inputs = probes(model, batch, lift)
+    sde = model.driven_by(model.network.mean())
+    slopes = jax.jit(jax.vmap(lambda t, h, u: jax.jacfwd(lambda h: sde.known_part(t, h, u))(h)))(
+        times, states, inputs
+    )
+    slopes = np.asarray(slopes, float)
+    slopes = slopes[np.isfinite(slopes).all((1, 2))]
+    if not len(slopes):
+        return 0.0, 0.0
+    values = np.linalg.eigvals(slopes)
+    decay = np.quantile(np.max(-values.real, 1, initial=0.0), 0.9)
+    turn = np.quantile(np.max(np.abs(values.imag), 1, initial=0.0), 0.9)
+    return float(decay), float(turn)
+
+
+def probes(
+    model: BayesianSDE, batch: Batch, lift: Float[Array, "state obs"]
+) -> tuple[Float[Array, "row state"], Float[Array, " row"], Float[Array, "row input"]]:
+    """Recorded states, with times and inputs; what is not measured stands at its typical value."""
+    mean = np.asarray(model.scale.value.states.mean)
+    observed, values = np.asarray(batch.observed), np.asarray(batch.values)
+    told = np.argwhere(observed.any(-1))
+    chosen = told[np.linspace(0, len(told) - 1, min(PROBES, len(told))).astype(int)]
+    series, row = chosen.T
+    lifted = np.where(observed, values, np.nan)[series, row] @ np.asarray(lift).T
+    measured = np.any(np.asarray(lift) != 0, 1)
+    states = np.where(measured & np.isfinite(lifted), lifted, mean)
+    times, inputs = np.asarray(batch.times)[series, row], np.asarray(batch.inputs)[series, row]
+    return jnp.asarray(states), jnp.asarray(times), jnp.asarray(inputs)
