@@ -3,11 +3,12 @@
 import dataclasses
 
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import hybridsde as hs
 from helpers import plain_fit, tiny_model, wiggles
-from hybridsde.run.calibrate import least_change, scaled
+from hybridsde.run.calibrate import better_factor, scaled
 
 
 @pytest.mark.slow
@@ -34,21 +35,32 @@ def test_calibration_finds_spreads_that_are_too_large():
         hs.calibrate(fixed, data)
 
 
-FACTORS = jnp.array([0.25, 0.5, 1.0, 2.0])
+FACTORS = jnp.array([0.25, 0.5, 1.0, 2.0, 4.0])
 
 
 @pytest.mark.parametrize(
     ("losses", "kept"),
     [
-        # Both series agree that a quarter is best: no doubt, however small the gain.
-        ([[1.0, 2.0], [1.1, 2.1], [1.2, 2.2], [2.0, 3.0]], 0.25),
-        # They disagree on everything between a quarter and one, and both reject two.
-        ([[1.0, 2.0], [1.3, 1.8], [1.5, 1.6], [2.0, 3.0]], 1.0),
-        # One series alone has no error: the lowest wins.
-        ([[1.2], [1.0], [1.1], [2.0]], 0.5),
-        ([[jnp.inf, 1.0], [jnp.inf, 1.0], [1.0, 1.0], [0.9, 0.9]], 2.0),
-        ([[jnp.inf, 1.0]] * 4, 1.0),
+        # All series agree that a half is better than one, by about the same.
+        ([[9, 9, 9], [1.0, 2.0, 3.1], [1.5, 2.5, 3.5], [2, 3, 4], [9, 9, 9]], 0.5),
+        # They disagree on whether a half is better.
+        ([[9, 9, 9], [1.0, 2.0, 4.0], [1.5, 2.5, 3.5], [2, 3, 4], [9, 9, 9]], 1.0),
+        # The best is an end of the grid: the optimum may lie anywhere beyond.
+        ([[0.5, 1.5, 2.6], [1.0, 2.0, 3.1], [1.5, 2.5, 3.5], [2, 3, 4], [9, 9, 9]], 1.0),
+        # One series alone proves nothing.
+        ([[9], [1.0], [1.5], [2], [9]], 1.0),
+        ([[jnp.inf, 1.0]] * 5, 1.0),
     ],
 )
-def test_the_smallest_change_within_a_standard_error(losses, kept):
-    assert least_change(FACTORS, jnp.array(losses)) == kept
+def test_a_spread_changes_only_beyond_doubt(losses, kept):
+    assert better_factor(FACTORS, jnp.array(losses)) == kept
+
+
+def test_the_smallest_change_that_is_as_good_as_the_best_is_taken():
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=40)
+    losses = [base + 3, base - 1.0 + 0.3 * rng.normal(size=40), base, base + 3, base + 3]
+    nearly = base - 1.0 + 0.3 * rng.normal(size=40)
+    factors = jnp.array([0.2, 0.5, 1.0, 1.25, 4.0])
+    losses[3] = nearly
+    assert better_factor(factors, jnp.array(losses)) == 1.25

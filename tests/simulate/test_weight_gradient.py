@@ -10,7 +10,7 @@ import pytest
 from jax import lax
 
 from helpers import tiny_model, tree_allclose, wiggles
-from hybridsde import AbstractSolver, EulerMaruyama, known_drift
+from hybridsde import AbstractDifferentiatedSolver, EulerMaruyama, known_drift
 from hybridsde._parameters import Positive, trainable
 from hybridsde.data import Batch
 from hybridsde.simulate import simulate, weight_gradient
@@ -60,7 +60,7 @@ def test_every_gradient_equals_that_of_the_plain_loop(
     assert np.mean(np.array(largest) > 1e-6) > 0.8
 
 
-class Heun(AbstractSolver):
+class Heun(AbstractDifferentiatedSolver):
     """Calls the drift twice per step."""
 
     substeps: int = eqx.field(static=True, default=1)
@@ -73,7 +73,7 @@ class Heun(AbstractSolver):
         return there + 0.5 * (second - first) * dt, jnp.zeros(())
 
 
-class Taylor(AbstractSolver):
+class Taylor(AbstractDifferentiatedSolver):
     """Calls the drift inside a transformation of its own."""
 
     substeps: int = eqx.field(static=True, default=1)

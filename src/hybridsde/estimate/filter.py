@@ -18,6 +18,10 @@ from hybridsde.data import Batch, Grid
 from hybridsde.estimate.gaussian import GaussianState, update
 from hybridsde.model import SDE, AbstractObservation, BayesianSDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver
+from hybridsde.simulate.solver import path_energy
+
+KEPT = 1024
+"""Along so many steps all is kept for the gradient; of longer series it is computed again."""
 
 
 class Filtered(eqx.Module):
@@ -63,7 +67,6 @@ def _filter(
     y = series.values[grid.row]
     seen = series.observed[grid.row] & (grid.row > 0)[:, None]
 
-    @jax.checkpoint
     def advance(carry, x):
         state, kl = carry
         grid, noise, y, seen = x
@@ -71,6 +74,8 @@ def _filter(
         state, log_prob = observe(model.observation, y, seen, state)
         return (GaussianState(sde.clip(state.mean), state.covariance), kl), log_prob
 
+    if len(grid.dt) > KEPT:
+        advance = jax.checkpoint(advance)
     carry = (first_state(model, series), jnp.zeros((), series.values.dtype))
     (_, kl), log_probs = lax.scan(advance, carry, (grid, noise, y, seen))
     return log_probs.sum(), kl
@@ -95,18 +100,13 @@ def predict(
     φ(h, ΔW) is the step, A = ∂φ/∂h and B = ∂φ/∂ΔW: an extended Kalman filter for any scheme. Exact
     where the drift is linear and G does not depend on the state.
     """
-
-    def step(sde: SDE, h: Float[Array, " state"], dw: Float[Array, " state"]):
-        return solver.step(sde, grid.t, h, grid.u, grid.dt, dw, noise)
-
-    m, still = state.mean, jnp.zeros_like(state.mean)
-    a = jax.jacfwd(lambda h: step(sde, h, still)[0])(m)
-    b = jax.jacfwd(lambda dw: step(sde, m, dw)[0])(still)
-    covariance = a @ state.covariance @ a.T + b @ b.T * grid.dt
+    t, u, dt = grid.t, grid.u, grid.dt
+    m, a, b = solver.transition(sde, t, state.mean, u, dt, noise)
+    covariance = a @ state.covariance @ a.T + b @ b.T * dt
     held = eqx.tree_at(lambda s: s.diffusion, sde, lax.stop_gradient(sde.diffusion))
-    _, energy = step(held, lax.stop_gradient(m), still)
-    mean = sde.clip(step(sde, m, still)[0])
-    return GaussianState(mean, 0.5 * (covariance + covariance.T)), kl + energy
+    before = lax.stop_gradient(state.mean)
+    energy = path_energy(held, t, before, sde.learned(t, before, u, noise), dt)
+    return GaussianState(sde.clip(m), 0.5 * (covariance + covariance.T)), kl + energy
 
 
 def observe(

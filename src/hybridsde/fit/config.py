@@ -22,7 +22,8 @@ LONGEST = 120
 class Training:
     """Adam with a learning-rate schedule and gradient clipping.
 
-    - `epochs`: passes through the training series.
+    - `epochs`: after each of them validation data are looked at.
+    - `passes`: through the training series in an epoch.
     - `batch_size`: series per gradient step.
     - `learning_rate`, `schedule`: "cosine" decays to a hundredth of it, "constant" does not.
     - `clip`: largest norm of a gradient; longer ones are shortened. None leaves them alone.
@@ -47,11 +48,12 @@ class Training:
     bad_steps: int = 10
     longest: int | None = LONGEST
     windows: tuple[tuple[int, int], ...] | None = None
+    passes: int = 1
 
     def __post_init__(self):
         if self.windows is not None:
             self._check_windows()
-        for name in ("epochs", "batch_size", "bad_steps"):
+        for name in ("epochs", "batch_size", "bad_steps", "passes"):
             check_whole(getattr(self, name), name)
         check_positive(self.learning_rate, "learning_rate")
         if self.clip is not None:
@@ -82,7 +84,7 @@ class Training:
 
     def batches(self, series: int, rows: int = 0, length: int | None = None) -> int:
         """Gradient steps per epoch; the last batch is filled up, so all have one shape."""
-        return batches_of(self.batch_size, series, rows, length)
+        return self.passes * batches_of(self.batch_size, series, rows, length)
 
     def steps(self, series: int, rows: int) -> int:
         """Gradient steps of a whole fit."""

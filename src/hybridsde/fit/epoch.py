@@ -31,6 +31,7 @@ class Problem(eqx.Module):
     objective: AbstractObjective
     schedule: Schedule
     batch_size: int = eqx.field(static=True)
+    passes: int = eqx.field(static=True, default=1)
     length: int | None = eqx.field(static=True, default=None)
     """Rows of the random windows that are trained on; None for whole series."""
 
@@ -83,10 +84,15 @@ def _shuffle(problem: Problem, *, key: PRNGKeyArray):
     """Indices of every batch; the last is filled up from the front of the same shuffle."""
     series = problem.train.count
     size = min(problem.batch_size, series)
-    order = jr.permutation(key, series)
     rows = problem.train.times.shape[-1]
     steps = batches_of(problem.batch_size, series, rows, problem.length)
-    return jnp.resize(order, (steps, size))
+
+    def one_pass(key: PRNGKeyArray):
+        return jnp.resize(jr.permutation(key, series), (steps, size))
+
+    if problem.passes == 1:
+        return one_pass(key)
+    return jax.vmap(one_pass)(jr.split(key, problem.passes)).reshape(-1, size)
 
 
 def draw_batch(problem: Problem, *, key: PRNGKeyArray) -> Batch:

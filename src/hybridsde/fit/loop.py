@@ -66,7 +66,9 @@ def train(
     training = training or Training()
     schedule = Schedule.of(training, training.steps(data.count, data.times.shape[-1]))
     state, frozen = FitState.init(model, schedule, select, key=key)
-    problem = Problem(frozen, data, validation, objective, schedule, training.batch_size)
+    problem = Problem(
+        frozen, data, validation, objective, schedule, training.batch_size, training.passes
+    )
     report = ProgressReporter(tuple(callbacks), _epochs(training, langevin))
     more = langevin is not None
     fitted = _drive(_one_epoch, state, problem, training, report, checkpoint, more_to_come=more)
@@ -106,7 +108,7 @@ def train_many(
             lambda one, key: FitState.init(one, schedule, select, key=key)
         )(m, keys[chosen])
         schedules = same_for_seeds(schedule, size)
-        problem = Problem(frozen, d, v, o, schedules, training.batch_size)
+        problem = Problem(frozen, d, v, o, schedules, training.batch_size, training.passes)
         report = ProgressReporter(tuple(callbacks), _epochs(training, langevin), part, len(starts))
         fitted = _drive(_many_epochs, state, problem, training, report)
         fitted = _sample(fitted, problem, training, langevin, report, keys[chosen], over_seeds)

@@ -100,6 +100,10 @@ class AbstractBayesianForecaster(AbstractForecaster):
         """The first row that the likelihood counts."""
 
     @abc.abstractmethod
+    def log_evidence(self, batch: Batch, *, key: PRNGKeyArray) -> Float[Array, " series"]:
+        """Ln p(y_1, y_2, … | y_0) of every series: the sum of its one-step forecasts."""
+
+    @abc.abstractmethod
     def kl_to_prior(self) -> Float[Array, ""]:
         """KL between the distribution of the weights and their prior; infinite for a sample."""
 

@@ -8,19 +8,23 @@ from hybridsde.fit import Training
 from hybridsde.model import Scale
 from hybridsde.simulate import Heun
 
-STEPS = 4000
+STEPS = 1000
 """Gradient steps of a fit."""
-FEWEST_EPOCHS = 20
+SAMPLES = 1
+"""Draws of the weights in a gradient step: they differ little, and the next step draws anew."""
+FEWEST_EPOCHS = 40
+"""So often is a fit looked at, at least."""
 RESOLUTION = 0.25
 """The solver's step as a share of the time in which the fastest state changes by its spread."""
 MOST_SUBSTEPS = 20
 
 
 def default_training(series: int, **chosen) -> Training:
-    """Epochs enough for a few thousand gradient steps; `chosen` settings are kept."""
-    plain = Training(**chosen)
-    epochs = max(FEWEST_EPOCHS, round(STEPS / plain.batches(series)))
-    return Training(**{"epochs": epochs, **chosen})
+    """Epochs enough for `STEPS` gradient steps; `chosen` settings are kept."""
+    once = Training(**chosen).batches(series)
+    passes = max(1, round(STEPS / FEWEST_EPOCHS / once)) if "epochs" not in chosen else 1
+    epochs = max(FEWEST_EPOCHS, round(STEPS / (once * passes)))
+    return Training(**{"epochs": epochs, "passes": passes, **chosen})
 
 
 def default_solver(data: Batch) -> Heun:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from hybridsde._parameters import Fixed, Relative, trainable
-from hybridsde._types import PRNGKeyArray, PyTree, Scalar
+from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
 from hybridsde.forecast import AbstractBayesianForecaster, Prediction, noise_spread
 from hybridsde.model import (
@@ -17,7 +17,11 @@ from hybridsde.model import (
     DiagonalDiffusion,
     MeanField,
 )
+from hybridsde.objective.base import estimate
 from hybridsde.simulate import AbstractSolver, simulate
+
+EVIDENCE_SAMPLES = 4
+"""Draws of the weights for an estimate of the evidence."""
 
 
 class SDEForecaster(AbstractBayesianForecaster):
@@ -77,6 +81,11 @@ class SDEForecaster(AbstractBayesianForecaster):
     def first_scored_row(self) -> int:
         """The first row that is not given: 0 where the start is encoded, so that it counts too."""
         return self.model.first_scored_row
+
+    def log_evidence(self, batch: Batch, *, key: PRNGKeyArray) -> Float[Array, " series"]:
+        """By the filter, averaged over weights; by sampled paths where there is a decoder."""
+        found = estimate(self.model, self.solver, batch, EVIDENCE_SAMPLES, "auto", key=key)
+        return found.log_likelihood
 
     def kl_to_prior(self) -> Scalar:
         """KL(p_φ(θ) ‖ p_pri(θ))."""

@@ -20,7 +20,7 @@ from hybridsde.fit.config import LONGEST
 from hybridsde.forecast import AbstractForecaster, GradientDescent, ModelSpec, Requirements
 from hybridsde.forecast.spec import structure_of
 from hybridsde.hybrid.checks import INFER, check_bounds, check_starts_given, visible
-from hybridsde.hybrid.defaults import default_solver, default_training
+from hybridsde.hybrid.defaults import SAMPLES, default_solver, default_training
 from hybridsde.hybrid.first_guess import Guess, first_guess
 from hybridsde.hybrid.forecaster import SDEForecaster
 from hybridsde.hybrid.numerics import Numerics, Step, choose_step, origin_of
@@ -320,7 +320,7 @@ class HybridSDE(ModelSpec):
         langevin: Langevin | None = None,
     ) -> GradientDescent:
         """Empirical PAC-Bayes by default, Heun's rule, and a few thousand steps of Adam."""
-        loss = EmpiricalPACBayes() if objective is None else objective
+        loss = EmpiricalPACBayes(samples=SAMPLES) if objective is None else objective
         if not isinstance(loss, AbstractSDEObjective):
             raise ValueError(f"`objective` must be a loss of an SDE, but is {loss!r}.")
         if langevin is not None and not isinstance(loss, LogPosterior):

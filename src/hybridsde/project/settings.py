@@ -13,7 +13,7 @@ from hybridsde.data import Columns, Trajectories, read_table
 from hybridsde.fit import Langevin, Training
 from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid import HybridSDE
-from hybridsde.hybrid.defaults import default_training
+from hybridsde.hybrid.defaults import SAMPLES, default_training
 from hybridsde.objective import (
     ELBO,
     AbstractSDEObjective,
@@ -153,7 +153,7 @@ class TrainSettings(_Table):
     objective: Literal["pac-bayes", "bayes", "vi", "sgld"] = "pac-bayes"
     estimator: Literal["auto", "filtered", "mean_log", "log_mean"] = "auto"
     delta: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    samples: Count = 2
+    samples: Count = SAMPLES
     epochs: Count | None = None
     batch_size: Count = Training.batch_size
     learning_rate: Positive = Training.learning_rate

@@ -6,6 +6,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
+from scipy.stats import t as student
 
 from hybridsde._devices import over_seeds
 from hybridsde._errors import InputError
@@ -13,26 +15,26 @@ from hybridsde._streams import Stream, stream
 from hybridsde._types import Array, Float, Keys, PRNGKeyArray, Scalar
 from hybridsde.certify.used_data import POSTERIOR
 from hybridsde.data import Batch, Trajectories
-from hybridsde.forecast import AbstractForecaster, crps
+from hybridsde.forecast import AbstractBayesianForecaster, AbstractForecaster, crps
 from hybridsde.model import Standardiser
 from hybridsde.run.run import Run
 
-FACTORS = {
-    "diffusion": (0.1, 0.15, 0.22, 0.33, 0.45, 0.6, 0.75, 0.9, 1.0, 1.15, 1.35, 1.6, 2.0),
-    "noise": (0.5, 0.6, 0.75, 0.9, 1.0, 1.15, 1.35, 1.6, 2.0),
-}
-"""CRPS hardly feels small noise, but densities do: it is not shrunk further than to half."""
+FACTORS = np.geomspace(0.1, 10.0, 13)
+"""What a spread may be multiplied with. Neither end is ever taken: the optimum lies beyond it."""
 DRAWS = 64
+CONFIDENCE = 0.975
+"""One-sided, of the test that a changed spread is better at all."""
 
 
 def calibrate(run: Run, data: Trajectories) -> Run:
-    """Multiply each estimated spread, of the dynamics and then of the noise, by its best factor.
+    """Multiply each estimated spread, of the dynamics and then of the noise, where that helps.
 
     Filtering judges both by what happens between neighbouring observations. Where measurement
     errors or missing physics last longer than that, forecasts over many steps need other spreads.
-    The best forecast of `data` is that of lowest CRPS; the factor nearest to one that is within a
-    standard error of it is kept. Haussmann et al. 2021 choose G on held-out data in the same
-    spirit. Spreads that were declared stay as they are.
+    A factor is judged on `data` by forecasts over the horizon and from row to row together; see
+    `best_factors`. It is one unless another is better beyond the doubt that few recordings leave.
+    Haussmann et al. 2021 choose G on held-out data in the same spirit. Spreads that were declared
+    stay as they are.
     """
     if not run.forecaster.spreads():
         raise InputError("Only a learned diffusion or noise can be calibrated: declare 'learn'.")
@@ -74,43 +76,64 @@ def _best_factors(
 def best_factors(
     forecaster: AbstractForecaster, batch: Batch, *, key: PRNGKeyArray
 ) -> dict[str, Scalar]:
-    """The factors of those above with the best CRPS, one spread after the other.
+    """The factor of each spread, one after the other, that makes forecasts better beyond doubt.
 
-    Every observation counts in units of its own spread, every series as much as another.
+    A series has the score CRPS(c)/CRPS(1) of forecasts over the horizon, plus the mean of
+    −ln p(y_k | y_1..k−1) over its values where the forecaster can say it; both are proper.
+    Observations count in units of their own spread, series as much as another.
     """
-    path_key, noise_key = jr.split(key)
+    path_key, noise_key, row_key = jr.split(key, 3)
     later = slice(forecaster.context, None)
     values, seen = batch.values[:, later], batch.observed[:, later]
     spread = Standardiser.of(values, seen).sd
+    count = jnp.maximum(seen.sum((1, 2)), 1)
 
-    def losses(factors: dict[str, Scalar]) -> Float[Array, " series"]:
-        predicted = scaled(forecaster, factors).predict(batch, DRAWS, key=path_key)
+    def losses(factors: dict[str, Scalar]) -> tuple[Float[Array, " series"], ...]:
+        changed = scaled(forecaster, factors)
+        predicted = changed.predict(batch, DRAWS, key=path_key)
         draws = predicted.after(forecaster.context).draws(key=noise_key)
         relative: Float[Array, "series time obs"] = crps(draws, values) / spread
-        found = jnp.sum(relative, (1, 2), where=seen) / jnp.maximum(seen.sum((1, 2)), 1)
-        return jnp.where(jnp.isfinite(found), found, jnp.inf)
+        horizon = jnp.sum(relative, (1, 2), where=seen) / count
+        if not isinstance(changed, AbstractBayesianForecaster):
+            return horizon, jnp.zeros_like(horizon)
+        return horizon, -changed.log_evidence(batch, key=row_key) / count
 
     chosen: dict[str, Scalar] = {}
     for name in forecaster.spreads():
-        grid = jnp.array(FACTORS[name])
-        tried = jax.lax.map(lambda factor, name=name: losses({**chosen, name: factor}), grid)
-        chosen[name] = least_change(grid, tried)
+        grid = jnp.asarray(FACTORS)
+        horizon, rows = jax.lax.map(lambda c, name=name: losses({**chosen, name: c}), grid)
+        now = len(FACTORS) // 2
+        found = horizon / jnp.mean(horizon[now]) + rows - rows[now]
+        chosen[name] = better_factor(grid, jnp.where(jnp.isfinite(found), found, jnp.inf))
     return chosen
 
 
-def least_change(factors: Float[Array, " factor"], losses: Float[Array, "factor series"]) -> Scalar:
-    """The factor nearest to one whose loss is within a standard error of the lowest.
+def better_factor(
+    factors: Float[Array, " factor"], losses: Float[Array, "factor series"]
+) -> Scalar:
+    """The smallest change that is better than none beyond doubt, and no worse than the best.
 
-    The error is that of the mean difference between the two over series; few series seldom tell
-    neighbouring factors apart. One where no loss is finite.
+    Both by Student's t test of the paired differences over series. One where no factor passes,
+    where there is a single series, and where the best is an end of the grid.
     """
+    count = losses.shape[1]
+    middle = len(factors) // 2
+    if count < 2:
+        return jnp.ones(())
+    least = float(student.ppf(CONFIDENCE, count - 1))
     means = losses.mean(1)
     best = jnp.argmin(means)
-    excess = losses - losses[best]
-    error = jnp.std(excess, 1) / jnp.sqrt(jnp.maximum(losses.shape[1] - 1, 1))
-    as_good = (excess.mean(1) <= error) & jnp.isfinite(means)
-    change = jnp.where(as_good, jnp.abs(jnp.log(factors)), jnp.inf)
-    return jnp.where(jnp.any(as_good), factors[jnp.argmin(change)], 1.0)
+
+    def beaten_by(other: Float[Array, " series"]) -> Float[Array, " factor"]:
+        """By how many standard errors each factor is worse than another."""
+        excess = losses - other
+        error = jnp.std(excess, 1, ddof=1) / jnp.sqrt(count)
+        return jnp.where(excess.mean(1) == 0, 0.0, excess.mean(1) / jnp.maximum(error, 1e-12))
+
+    good = (beaten_by(losses[middle]) < -least) & (beaten_by(losses[best]) < least)
+    inside = (best > 0) & (best < len(factors) - 1)
+    change = jnp.where(good & jnp.isfinite(means), jnp.abs(jnp.log(factors)), jnp.inf)
+    return jnp.where(jnp.any(good) & inside, factors[jnp.argmin(change)], 1.0)
 
 
 def scaled(forecaster: AbstractForecaster, factors: dict[str, Scalar]) -> AbstractForecaster:

@@ -2,7 +2,7 @@
 
 import abc
 import math
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -39,6 +39,70 @@ class AbstractSolver(eqx.Module):
 
         `dw` is the Wiener increment, `noise` what the network consumes in one call.
         """
+
+    @abc.abstractmethod
+    def transition(
+        self,
+        sde: SDE,
+        t: Scalar,
+        h: Float[Array, " state"],
+        u: Float[Array, " input"],
+        dt: Scalar,
+        noise: PyTree,
+    ) -> "Transition":
+        """A step without noise and its slopes, which a Gaussian is carried through."""
+
+
+class Transition(NamedTuple):
+    """φ(h, 0), A = ∂φ/∂h and B = ∂φ/∂ΔW of one step h ← φ(h, ΔW)."""
+
+    mean: Float[Array, " state"]
+    by_state: Float[Array, "state state"]
+    by_noise: Float[Array, "state state"]
+
+
+class AbstractDifferentiatedSolver(AbstractSolver):
+    """A scheme of which only the step is written: its slopes come by differentiating it."""
+
+    def transition(
+        self,
+        sde: SDE,
+        t: Scalar,
+        h: Float[Array, " state"],
+        u: Float[Array, " input"],
+        dt: Scalar,
+        noise: PyTree,
+    ) -> Transition:
+        """The step and its slopes, by differentiating it."""
+
+        def step(h: Float[Array, " state"], dw: Float[Array, " state"]) -> tuple[Array, Array]:
+            after, _ = self.step(sde, t, h, u, dt, dw, noise)
+            return after, after
+
+        (by_state, by_noise), mean = jax.jacfwd(step, (0, 1), has_aux=True)(h, jnp.zeros_like(h))
+        return Transition(mean, by_state, by_noise)
+
+
+def drift_and_slope(
+    sde: SDE,
+    t: Scalar,
+    h: Float[Array, " state"],
+    u: Float[Array, " input"],
+    noise: PyTree,
+) -> tuple[Float[Array, " state"], Float[Array, "state state"]]:
+    """F = f + γ∘r and ∂F/∂h, with one look at the network."""
+
+    def drift(h: Float[Array, " state"]) -> tuple[Array, Array]:
+        learned, known = sde.drift(t, h, u, noise)
+        return learned + known, learned + known
+
+    slope, rate = jax.jacfwd(drift, has_aux=True)(h)
+    return rate, slope
+
+
+def spread_matrix(sde: SDE, t: Scalar, h: Float[Array, " state"]) -> Float[Array, "state state"]:
+    """G(h, t) as a matrix."""
+    return jax.vmap(lambda dw: sde.diffusion.spread(t, h, dw), out_axes=1)(jnp.eye(len(h)))
 
 
 def path_energy(
@@ -82,6 +146,20 @@ class EulerMaruyama(AbstractSolver):
         spread = sde.diffusion.spread(t, h, dw)
         return euler_maruyama(h, learned + known, dt, spread), energy
 
+    def transition(
+        self,
+        sde: SDE,
+        t: Scalar,
+        h: Float[Array, " state"],
+        u: Float[Array, " input"],
+        dt: Scalar,
+        noise: PyTree,
+    ) -> Transition:
+        """h + F Δt and I + Δt ∂F/∂h."""
+        rate, slope = drift_and_slope(sde, t, h, u, noise)
+        eye = jnp.eye(len(h), dtype=h.dtype)
+        return Transition(h + rate * dt, eye + slope * dt, spread_matrix(sde, t, h))
+
 
 class Heun(AbstractSolver):
     """Heun's rule for the drift, Euler's for the noise, with bounded steps.
@@ -120,8 +198,26 @@ class Heun(AbstractSolver):
         move = 0.5 * (first + bounded(sde, (there + then) * dt))
         return h + move + sde.diffusion.spread(t, h, dw), energy
 
+    def transition(
+        self,
+        sde: SDE,
+        t: Scalar,
+        h: Float[Array, " state"],
+        u: Float[Array, " input"],
+        dt: Scalar,
+        noise: PyTree,
+    ) -> Transition:
+        """The step, and I + ΔtJ + ½(ΔtJ)² with J = ∂F/∂h: its slope where the drift is linear."""
+        rate, slope = drift_and_slope(sde, t, h, u, noise)
+        first = bounded(sde, rate * dt)
+        there, then = sde.drift(t + dt, h + first, u, noise)
+        mean = h + 0.5 * (first + bounded(sde, (there + then) * dt))
+        z = slope * dt
+        eye = jnp.eye(len(h), dtype=h.dtype)
+        return Transition(mean, eye + z + 0.5 * z @ z, spread_matrix(sde, t, h))
 
-class Rosenbrock(AbstractSolver):
+
+class Rosenbrock(AbstractDifferentiatedSolver):
     """A linearly implicit rule of second order, for known physics that is stiff.
 
         W = I − aΔt ∂(γ∘r)/∂h,   a = 1 − 1/√2
