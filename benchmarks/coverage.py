@@ -44,32 +44,38 @@ class System:
 
 
 def oscillator(h, u):
+    """A damped spring."""
     x, v = h.T
     return np.stack([v, -4.0 * x - 0.3 * v], 1)
 
 
 def duffing(h, u):
+    """Two wells."""
     x, v = h.T
     return np.stack([v, x - x**3 - 0.4 * v], 1)
 
 
 def prey(h, u):
+    """Predator and prey."""
     a, b = h.T
     return np.stack([1.0 * a - 0.8 * a * b, -0.9 * b + 0.6 * a * b], 1)
 
 
 def lorenz(h, u):
+    """The butterfly."""
     x, y, z = h.T
     return np.stack([10 * (y - x), x * (28 - z) - y, x * y - 8 / 3 * z], 1)
 
 
 def rotation(h, u):
+    """A rotation whose damping grows with the radius."""
     x, y = h.T
     r = np.sqrt(x**2 + y**2)
     return np.stack([-2.0 * y - 0.2 * x * r, 2.0 * x - 0.2 * y * r], 1)
 
 
 def driven(h, u):
+    """A damped spring that is pushed."""
     x, v = h.T
     return np.stack([v, -2.0 * x - 0.5 * v + 1.5 * u[:, 0]], 1)
 
@@ -144,9 +150,7 @@ def declared(system: System, known: str) -> hs.HybridSDE:
     }
     physics = hs.equations(*texts, **used) if texts else None
     given = {} if physics is None else {"physics": physics}
-    return hs.HybridSDE(
-        states=system.states, inputs=("u",) if system.driven else (), **given
-    )
+    return hs.HybridSDE(states=system.states, inputs=("u",) if system.driven else (), **given)
 
 
 def run_case(system: System, count: int, known: str, seed: int) -> dict:
@@ -184,7 +188,9 @@ def main() -> None:
     rows = []
     for position in chosen.only if chosen.only is not None else range(len(CHOSEN)):
         rows.append(run_case(*CASES[CHOSEN[position]], seed=chosen.seed))
-        print({k: round(v, 4) if isinstance(v, float) else v for k, v in rows[-1].items()}, flush=True)
+        print(
+            {k: round(v, 4) if isinstance(v, float) else v for k, v in rows[-1].items()}, flush=True
+        )
     table = pd.DataFrame(rows).drop(columns="calibration")
     held = table["coverage"].between(0.85, 0.95).sum()
     wide = table["coverage"].between(0.80, 0.97).sum()

@@ -8,6 +8,10 @@ class InputError(ValueError):
     """A line that names the cause and the remedy; commands print it and end with code 2."""
 
 
+class FitFailed(RuntimeError):
+    """A fit whose loss never was a number; commands print why and end with code 3."""
+
+
 class InputNotice(UserWarning):
     """A line about input that was used after a change; commands print it."""
 

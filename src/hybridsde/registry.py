@@ -7,11 +7,13 @@ from hybridsde._errors import InputError, suggest
 from hybridsde.baselines import (
     DTSBN,
     ODE2VAE,
+    Analogues,
     Climatology,
     LinearGaussian,
     NeuralODE,
     NpODE,
     Persistence,
+    VectorAutoregression,
 )
 from hybridsde.forecast import ModelSpec
 from hybridsde.hybrid import HybridSDE
@@ -32,6 +34,8 @@ _CLASSES: dict[str, type[ModelSpec]] = {
         LinearGaussian,
         Persistence,
         Climatology,
+        Analogues,
+        VectorAutoregression,
     )
 }
 
@@ -89,6 +93,13 @@ SYSTEMS: dict[str, Maker] = {
         observed=y, positive=positive, given=given
     ),
     "climatology": lambda y, positive, given: Climatology(
+        observed=y, positive=positive, given=given
+    ),
+    "analogues": lambda y, positive, given: Analogues(observed=y, positive=positive, given=given),
+    "mean-curve": lambda y, positive, given: Analogues(
+        observed=y, positive=positive, given=given, first_rows=True
+    ),
+    "var": lambda y, positive, given: VectorAutoregression(
         observed=y, positive=positive, given=given
     ),
 }

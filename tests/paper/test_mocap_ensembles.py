@@ -170,7 +170,8 @@ def test_every_member_begins_with_what_one_model_of_the_walkers_knows(trainer, m
     """Encoder, decoder and drift, beside a learned part of a tenth of its size; all untrained."""
 
     def untrained(models, *_, keys, **__):
-        return Fitted(models, {}, np.zeros(len(keys), bool), np.zeros(len(keys), int))
+        none = np.zeros(len(keys), int)
+        return Fitted(models, {}, none.astype(bool), none, none)
 
     monkeypatch.setattr(mocap_sde, "train_many", untrained)
     rows = (mocap_sde.WALKERS, mocap_sde.NONE)

@@ -64,11 +64,6 @@ class AbstractBaseline(ModelSpec):
         """Before training, its scales measured on `batch`."""
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        """None: these systems have no place for inputs."""
-        return ()
-
-    @property
     def observations(self) -> tuple[str, ...]:
         """The columns of the recordings."""
         return tuple(self.observed)
@@ -87,6 +82,19 @@ class AbstractBaseline(ModelSpec):
         """Nothing is left open."""
         del data
         return self
+
+
+class NoInputs:
+    """A system without a place for inputs."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """None."""
+        return ()
+
+
+class AbstractSameShape(AbstractBaseline):
+    """A system whose arrays have shapes that follow from its declaration."""
 
     def restore(self, notes: Mapping[str, Any]) -> AbstractForecaster:
         """The structure follows from the declaration."""
@@ -132,7 +140,7 @@ class OwnLoss(AbstractObjective):
         return model.loss(batch, total, key=key)
 
 
-class AbstractTrainedBaseline(AbstractBaseline):
+class AbstractTrainedBaseline(NoInputs, AbstractSameShape):
     """Declares an `AbstractTrained`. Its `init` can be mapped over repetitions."""
 
     @property

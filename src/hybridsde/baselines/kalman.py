@@ -19,7 +19,13 @@ from jax import lax
 
 from hybridsde._parameters import Fixed, Relative
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray
-from hybridsde.baselines.base import AbstractEstimatedBaseline, FixedContext, direct
+from hybridsde.baselines.base import (
+    AbstractEstimatedBaseline,
+    AbstractSameShape,
+    FixedContext,
+    NoInputs,
+    direct,
+)
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
 from hybridsde.estimate import GaussianState, update
@@ -32,7 +38,7 @@ SMALLEST = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinearGaussian(FixedContext, AbstractEstimatedBaseline):
+class LinearGaussian(NoInputs, FixedContext, AbstractSameShape, AbstractEstimatedBaseline):
     """A linear-Gaussian state-space model (Kalman).
 
     - `states`: dimensions of x.
@@ -77,7 +83,7 @@ class LinearGaussian(FixedContext, AbstractEstimatedBaseline):
                 callback(Progress(iteration + 1, self.iterations, {"loss": np.array(losses[-1])}))
         history = {"loss": np.array(losses)}
         model = self._model(matrices, y, seen)
-        return Fitted(model, history, np.array(False), np.array(self.iterations))
+        return Fitted(model, history, np.array(False), *[np.array(self.iterations)] * 2)
 
     def _model(self, m: "Matrices", y: np.ndarray, seen: np.ndarray) -> "StateSpace":
         centre, scale = _standards(y, seen)

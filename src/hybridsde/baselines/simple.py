@@ -9,7 +9,9 @@ from hybridsde._parameters import Fixed, Relative
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.baselines.base import (
     AbstractEstimatedBaseline,
+    AbstractSameShape,
     FixedContext,
+    NoInputs,
     direct,
     since_start,
 )
@@ -23,7 +25,7 @@ SHORTEST = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Persistence(FixedContext, AbstractEstimatedBaseline):
+class Persistence(NoInputs, FixedContext, AbstractSameShape, AbstractEstimatedBaseline):
     """Everything stays as it was last seen: a random walk without drift."""
 
     @property
@@ -99,7 +101,7 @@ class RandomWalk(AbstractForecaster):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Climatology(FixedContext, AbstractEstimatedBaseline):
+class Climatology(NoInputs, FixedContext, AbstractSameShape, AbstractEstimatedBaseline):
     """Every column has its mean and spread over all training rows, whatever was seen."""
 
     @property

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from hybridsde._errors import InputError
+from hybridsde._errors import FitFailed, InputError
 
 
 class _OneLineErrors(TyperGroup):
-    """Input that cannot be used ends a command with one line and code 2."""
+    """Input that cannot be used ends a command with one line and code 2, a failed fit with 3."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""
@@ -18,6 +18,9 @@ class _OneLineErrors(TyperGroup):
         except InputError as error:
             typer.echo(f"error: {error}", err=True)
             raise typer.Exit(2) from None
+        except FitFailed as error:
+            typer.echo(f"failed: {error}", err=True)
+            raise typer.Exit(3) from None
 
 
 app = typer.Typer(

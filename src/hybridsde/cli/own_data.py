@@ -132,7 +132,7 @@ def fit(
     with the same numbers.
     """
     from hybridsde.project.project import Project, check_target
-    from hybridsde.report.overview import score_table
+    from hybridsde.report.overview import fit_notes, score_table
     from hybridsde.report.terminal import fit_progress
 
     console = Console()
@@ -143,6 +143,8 @@ def fit(
         again = ("fit", config, "--out", out)
         with resumable(*again), fit_progress(Console(quiet=quiet)) as watch:
             run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
+    for part in fit_notes(run):
+        console.print(part, soft_wrap=True, highlight=False)
     if run.metadata.test_scores is not None:
         title = "Forecasts of held-out trajectories"
         console.print(score_table(run.metadata.test_scores, title))

@@ -52,16 +52,27 @@ def filtered(
         steps = batch.solver_steps(solver.substeps)
         noise = sde.learned.network.noise(numbers, steps, key=call_key)
         axes = (0, jax.tree.map(lambda _: 1, noise))
-        return jax.vmap(lambda one, noise: _filter(model, sde, solver, one, noise), axes)(
-            batch, noise
-        )
+        each = jax.vmap(lambda one, noise: _filter(model, sde, solver, one, noise), axes)
+        log_probs, kl = each(batch, noise)
+        return log_probs.sum(-1), kl
 
     return Filtered(*jax.vmap(under_one_network)(jr.split(weight_key, samples), numbers))
 
 
+def row_scores(
+    model: BayesianSDE, solver: AbstractSolver, batch: Batch
+) -> Float[Array, "series step"]:
+    """Ln p(y_k | y_1..k−1) at every step that reaches a row, at the mean of the weights.
+
+    Has forward-mode gradients.
+    """
+    sde = model.driven_by(model.network.mean())
+    return jax.vmap(lambda one: _filter(model, sde, solver, one, None)[0])(batch)
+
+
 def _filter(
     model: BayesianSDE, sde: SDE, solver: AbstractSolver, series: Batch, noise: PyTree
-) -> tuple[Scalar, Scalar]:
+) -> tuple[Float[Array, " step"], Scalar]:
     """One series: predict step by step; where a row is reached, compare and update."""
     grid = series.grid(solver.substeps, model.interpolation)
     y = series.values[grid.row]
@@ -78,7 +89,7 @@ def _filter(
         advance = jax.checkpoint(advance)
     carry = (first_state(model, series), jnp.zeros((), series.values.dtype))
     (_, kl), log_probs = lax.scan(advance, carry, (grid, noise, y, seen))
-    return log_probs.sum(), kl
+    return log_probs, kl
 
 
 def first_state(model: BayesianSDE, series: Batch) -> GaussianState:

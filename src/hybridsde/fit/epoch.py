@@ -149,6 +149,7 @@ def _update_best(
         optimiser=optimiser,
         best=choose(better, candidate, state.best),
         best_loss=jnp.where(better, monitored, state.best_loss),
+        best_epoch=jnp.where(better, state.epoch + (1 if validated else 0), state.best_epoch),
         first_loss=first,
         epoch=state.epoch + 1,
         since_best=since_best,

@@ -43,10 +43,12 @@ class Fitted(Generic[Model]):
     diverged: np.ndarray
     epochs: np.ndarray
     """How many epochs each fit ran before it finished or was stopped."""
+    kept: np.ndarray
+    """After how many epochs the model was as it is kept."""
 
     def map(self, function: Callable[[Model], Other]) -> "Fitted[Other]":
         """The same fit with something else made of its model."""
-        return Fitted(function(self.model), self.history, self.diverged, self.epochs)
+        return replace(self, model=function(self.model))  # pyright: ignore[reportReturnType]
 
 
 def train(
@@ -181,7 +183,8 @@ def _drive(
     )
     model = eqx.combine(parameters, problem.frozen)
     columns = {name: np.stack(rows) for name, rows in history.items()}
-    return Fitted(model, columns, diverged, np.asarray(state.epoch))
+    kept = np.where(keep_best, state.best_epoch, state.epoch)
+    return Fitted(model, columns, diverged, np.asarray(state.epoch), kept)
 
 
 def _sample(
@@ -237,6 +240,7 @@ def _keep(fitted: Fitted, count: int) -> Fitted:
         {name: rows[:, :count] for name, rows in fitted.history.items()},
         fitted.diverged[:count],
         fitted.epochs[:count],
+        fitted.kept[:count],
     )
 
 
@@ -260,4 +264,5 @@ def _join(parts: list[Fitted]) -> Fitted:
         history,
         np.concatenate([part.diverged for part in parts]),
         np.concatenate([part.epochs for part in parts]),
+        np.concatenate([part.kept for part in parts]),
     )

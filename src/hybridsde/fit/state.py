@@ -22,6 +22,8 @@ class FitState(eqx.Module):
     best: PyTree
     """The parameters with the lowest validation loss, or else training loss, so far."""
     best_loss: Scalar
+    best_epoch: Int[Array, ""]
+    """After how many epochs the best was found."""
     first_loss: Scalar
     """The first finite training loss: the yardstick for an exploding one."""
     epoch: Int[Array, ""]
@@ -49,6 +51,7 @@ class FitState(eqx.Module):
             optimiser=schedule.optimiser().init(parameters),
             best=parameters,
             best_loss=jnp.full((), jnp.inf, float),
+            best_epoch=zero,
             first_loss=jnp.full((), jnp.inf, float),
             epoch=zero,
             since_best=zero,

@@ -8,17 +8,25 @@ from hybridsde._devices import over_seeds
 from hybridsde._types import Array, Float, Keys, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.forecast.forecaster import AbstractForecaster
+from hybridsde.forecast.plausible import cut_off, implausible
 from hybridsde.forecast.scores import gaussian_nll, mixture_nll, score
 
 
 @eqx.filter_jit
 def evaluate(
-    forecaster: AbstractForecaster, batch: Batch, draws: int, *, key: PRNGKeyArray
+    forecaster: AbstractForecaster,
+    batch: Batch,
+    draws: int,
+    *,
+    plausible: Float[Array, "obs 2"] | None = None,
+    key: PRNGKeyArray,
 ) -> dict[str, Float[Array, " column"]]:
     """Every score of forecasts of the rows after the given ones, in the units of the data.
 
     One number per observation, then one over all of them. All draws are independent: each has its
-    own weights. `mse_all` counts the given rows too. Can be mapped over repetitions.
+    own weights. `mse_all` counts the given rows too. Draws outside the `plausible` range of an
+    observation count as its nearer end; `implausible` is their share. Can be mapped over
+    repetitions.
     """
     path_key, noise_key = jr.split(key)
     whole = forecaster.predict(batch, draws, key=path_key)
@@ -30,10 +38,18 @@ def evaluate(
         "nll": mixture_nll(later.means, later.sd, values) + slope,
         "nll_gaussian": gaussian_nll(later.means, later.sd, values) + slope,
     }
-    drawn = raw(later.draws(key=noise_key))
-    table = score(raw(later.means), drawn, raw(values), densities, batch.observed[:, context:])
-    error = (raw(whole.means).mean(0) - raw(batch.values)) ** 2
-    return table | {"mse_all": jnp.mean(error, where=batch.observed)[None]}
+    seen = batch.observed[:, context:]
+    drawn, means = raw(later.draws(key=noise_key)), raw(whole.means)
+    outside = jnp.zeros(drawn.shape[-1] + 1)
+    if plausible is not None:
+        left = implausible(drawn, plausible).mean(0)
+        each = jnp.mean(left, (0, 1), where=seen)
+        outside = jnp.append(each, jnp.mean(left, where=seen))
+        drawn, means = (cut_off(one, plausible) for one in (drawn, means))
+    table = score(means[:, :, context:], drawn, raw(values), densities, seen)
+    error = (means.mean(0) - raw(batch.values)) ** 2
+    whole_error = jnp.mean(error, where=batch.observed)[None]
+    return table | {"mse_all": whole_error, "implausible": outside}
 
 
 @eqx.filter_jit

@@ -11,6 +11,7 @@ from hybridsde.data import Batch, Clock, Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.forecast.forecast import Forecast, label
 from hybridsde.forecast.forecaster import AbstractForecaster, Prediction
+from hybridsde.forecast.plausible import cut_off, implausible, say_implausible
 from hybridsde.forecast.spec import ModelSpec
 
 ROWS_AT_ONCE = 1_000_000
@@ -28,11 +29,13 @@ def forecast(
     *,
     draws: int,
     paths_per_weight: int | None = None,
+    plausible: tuple[tuple[float, float], ...] | None = None,
     key: PRNGKeyArray,
 ) -> Forecast:
     """Sampled futures of every trajectory of `history` at the times of `clock`.
 
-    `inputs` hold u at those times; without them the last given ones are kept.
+    `inputs` hold u at those times; without them the last given ones are kept. Draws outside the
+    `plausible` range of an observation are cut off there, and their share is said.
     """
     paths_per_weight = _shared(draws, paths_per_weight)
     if inputs is not None:
@@ -47,6 +50,10 @@ def forecast(
     batch = future(spec.encode(history), clock, inputs, context, spec.clock)
     found = _sample(forecaster, batch, draws, paths_per_weight, path_key).after(context)
     seen = forecaster.observation.raw(found.draws(key=noise_key))
+    if plausible is not None:
+        ends = jnp.asarray(plausible)
+        say_implausible(float(implausible(seen, ends).mean()))
+        seen = cut_off(seen, ends)
     where = (clock, history.times[:, 0], history.ids)
     return Forecast(
         label(spec.raw_states(np.asarray(found.states)), *where, spec.state_names, "state"),

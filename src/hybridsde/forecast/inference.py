@@ -141,9 +141,10 @@ class ClosedForm(AbstractInference):
             history,
             np.full(count, one.diverged),
             np.full(count, one.epochs),
+            np.full(count, one.kept),
         )
 
 
 def estimated(forecaster: AbstractForecaster) -> Fitted[AbstractForecaster]:
     """What an estimate without iterations has found."""
-    return Fitted(forecaster, {}, np.array(False), np.array(0))
+    return Fitted(forecaster, {}, np.array(False), np.array(0), np.array(0))

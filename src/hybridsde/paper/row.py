@@ -120,7 +120,7 @@ def run_row(
     train, test, models = prepare(system, protocol, model, gate, keys)
 
     def untrained() -> Fitted:
-        return Fitted(models, {}, np.zeros(repetitions, bool), np.zeros(repetitions, int))
+        return Fitted(models, {}, np.zeros(repetitions, bool), *[np.zeros(repetitions, int)] * 2)
 
     def forecaster(model: BayesianSDE) -> AbstractForecaster:
         base = SDEForecaster(model, preset.solver)

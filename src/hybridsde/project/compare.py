@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
 import jax
@@ -64,7 +64,9 @@ def variants(project: Project) -> list[Candidate]:
     for method, wanted, objective in chosen:
         train = wanted.train.model_copy(update={"objective": objective})
         wanted = wanted.model_copy(update={"train": train})
-        model = wanted.build_model(project.source.parent, trust=True)
+        built = wanted.build_model(project.source.parent, trust=True)
+        known = built.physics if method == "black box" else project.model.physics
+        model = replace(built, physics=known, numerics=project.model.numerics)
         variant = replace(project, settings=wanted, model=model)
         rows.append(Candidate(method, objective, model, variant.objective, variant.training))
     return rows
@@ -89,6 +91,8 @@ def others(project: Project, methods: str) -> list[Candidate]:
     positive = tuple(name for name in model.observations if name in model.positive)
     for name in names:
         spec = SYSTEMS[name](model.observations, positive, model.context)
+        if spec.requirements.inputs and is_dataclass(spec):
+            spec = replace(spec, inputs=tuple(model.inputs))
         try:
             spec.check_training(split.train)
             for data in (project.test, split.validation):

@@ -10,8 +10,11 @@ from hybridsde.physics import EquationPhysics
 from hybridsde.physics.expression import text
 from hybridsde.project.project import Project
 from hybridsde.report.terminal import frame_table
+from hybridsde.run import Run
 from hybridsde.store.metadata import Scores
 
+EARLY = 10
+"""An epoch among the first tenth is early."""
 SHOWN = ("mse", "rmse", "nll", "crps", "coverage90")
 
 
@@ -25,6 +28,30 @@ def score_table(scores: Scores, title: str) -> Table:
     rows = {**scores.states, "overall": scores.overall}
     frame = pd.DataFrame(rows).T.reindex(columns=list(SHOWN))
     return frame_table(frame.rename_axis("state"), title)
+
+
+def fit_notes(run: Run) -> list[Table | Text]:
+    """What a fit found beside its scores: the epoch that was kept, parameters, calibration."""
+    known, epochs = run.metadata, len(run.history)
+    parts: list[Table | Text] = []
+    if known.kept_epoch is not None:
+        by = "validation" if "validation_loss" in run.history else "training"
+        line = f"Kept the model after epoch {known.kept_epoch} of {epochs}, by the {by} loss."
+        if epochs > EARLY and known.kept_epoch <= epochs / EARLY:
+            line += (
+                " That is early: the validation recordings differ from the training ones, or the "
+                "learning rate is too high."
+            )
+        parts.append(Text(line))
+    changed = {name: c for name, c in (known.calibration or {}).items() if c != 1}
+    if changed:
+        listed = ", ".join(f"{name} by {factor:.3g}" for name, factor in changed.items())
+        parts.append(Text(f"Calibration on the validation recordings multiplied {listed}."))
+    if known.parameters:
+        frame = pd.DataFrame(known.parameters).T
+        frame.columns = ["value", "standard error"]
+        parts.append(frame_table(frame.rename_axis("parameter"), "Learned parameters"))
+    return parts
 
 
 def _data_table(project: Project) -> Table:

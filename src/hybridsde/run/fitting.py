@@ -1,5 +1,6 @@
 """`fit`: from a declared model and recordings to a run."""
 
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -7,13 +8,22 @@ import jax.random as jr
 import numpy as np
 import pandas as pd
 
+from hybridsde._errors import FitFailed, InputNotice
 from hybridsde.certify import UsedData
-from hybridsde.data import Trajectories
+from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Checkpoint, Langevin, Training
 from hybridsde.fit.checkpoint import fingerprint
-from hybridsde.forecast import AbstractInference, GradientDescent, ModelSpec
+from hybridsde.forecast import (
+    AbstractForecaster,
+    AbstractInference,
+    ClosedForm,
+    GradientDescent,
+    ModelSpec,
+)
 from hybridsde.forecast.spec import common_step
 from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
+from hybridsde.hybrid.failure import why_not_finite
+from hybridsde.hybrid.parameters import learned_parameters, same_work
 from hybridsde.model import Standardiser
 from hybridsde.objective import AbstractObjective, AbstractSDEObjective
 from hybridsde.run.calibrate import calibrate
@@ -21,6 +31,9 @@ from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
 from hybridsde.store.metadata import RunMetadata
 from hybridsde.store.spec_io import physics_source, write_spec
+
+IMPLAUSIBLE = 10.0
+"""Forecasts further outside the recorded range than this many times its width are nonsense."""
 
 
 def fit(
@@ -79,12 +92,52 @@ def fit(
     )
     whole = model.batch(data)
     spread = np.asarray(Standardiser.of(whole.values, whole.observed).sd, float)
-    metadata = RunMetadata(used, _loss_name(inference), tuple(spread.tolist()), interval)
+    trained = bool(fitted.history) and not isinstance(inference, ClosedForm)
     history = pd.DataFrame(fitted.history).rename_axis("epoch")
+    if trained and not np.isfinite(history["loss"]).any():
+        raise FitFailed(why_not_finite(model, fitted.model, batch))
+    metadata = RunMetadata(
+        used,
+        _loss_name(inference),
+        tuple(spread.tolist()),
+        interval,
+        kept_epoch=int(fitted.kept) if trained else None,
+        parameters=_parameters(model, fitted.model, batch),
+        plausible=plausible_range(data, model),
+    )
     run = Run(model, fitted.model, history, bool(fitted.diverged), seed, metadata)
     if validation is None or not run.forecaster.spreads():
         return run
     return calibrate(run, forecast_windows(validation, horizon, model.context))
+
+
+def plausible_range(data: Trajectories, model: ModelSpec) -> tuple[tuple[float, float], ...]:
+    """Ten times the recorded range to either side, and not below zero where that cannot be."""
+    found = []
+    for column, name in enumerate(data.states):
+        seen = data.values[..., column][data.observed[..., column]]
+        low, high = (float(seen.min()), float(seen.max())) if seen.size else (-1.0, 1.0)
+        room = IMPLAUSIBLE * ((high - low) or abs(high) or 1.0)
+        found.append((0.0 if name in model.positive else low - room, high + room))
+    return tuple(found)
+
+
+def _parameters(
+    model: ModelSpec, forecaster: AbstractForecaster, batch: Batch
+) -> dict[str, dict[str, float | None]] | None:
+    if not isinstance(forecaster, SDEForecaster):
+        return None
+    found = learned_parameters(forecaster, batch)
+    if isinstance(model, HybridSDE):
+        for name in same_work(model, found):
+            warnings.warn(
+                f"The learned part can do the same work as the parameter {name!r}, so its value is "
+                "what the two share. Declare the equation `exact`, or say what the learned part "
+                "`sees`, to tell them apart.",
+                InputNotice,
+                stacklevel=3,
+            )
+    return found or None
 
 
 def _leaves_steps_open(objective: AbstractObjective | None, training: Training | None) -> bool:

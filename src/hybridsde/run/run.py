@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde._streams import Stream, stream
-from hybridsde._types import Numbers, PRNGKeyArray
+from hybridsde._types import Array, Numbers, PRNGKeyArray
 from hybridsde.certify import (
     AbstractLoss,
     Certificate,
@@ -22,6 +23,7 @@ from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.forecast import SCORES, AbstractForecaster, Forecast, ModelSpec, evaluate
 from hybridsde.forecast.future import clock_of, forecast
+from hybridsde.forecast.sanity import say_nonsense
 from hybridsde.forecast.spec import SAME_STEP
 from hybridsde.store import RunMetadata, StoredRun, load_run, save_run
 from hybridsde.store.folder import RUN
@@ -107,6 +109,7 @@ class Run:
             inputs,
             draws=draws,
             paths_per_weight=paths_per_weight,
+            plausible=self.metadata.plausible,
             key=self._key(seed),
         )
 
@@ -116,9 +119,17 @@ class Run:
         """Scores of forecasts from the first rows of every series, per observation and overall."""
         self.subject.check(data)
         check_whole(draws, "draws", least=2)
-        table = evaluate(self.forecaster, self.spec.batch(data), draws, key=self._key(seed))
+        table = evaluate(
+            self.forecaster,
+            self.spec.batch(data),
+            draws,
+            plausible=self._plausible,
+            key=self._key(seed),
+        )
         rows = [*self.spec.observations, "overall"]
-        return pd.DataFrame({name: np.asarray(table[name]) for name in SCORES}, rows)
+        found = pd.DataFrame({name: np.asarray(table[name]) for name in SCORES}, rows)
+        say_nonsense(found, float(table["implausible"][-1]), data, self.spec.context)
+        return found
 
     def certify(
         self,
@@ -187,6 +198,11 @@ class Run:
             known.interval,
             self.seed,
         )
+
+    @property
+    def _plausible(self) -> Array | None:
+        ends = self.metadata.plausible
+        return None if ends is None else jnp.asarray(ends)
 
     def _check_steps(self, clock: np.ndarray) -> None:
         interval = self.metadata.interval

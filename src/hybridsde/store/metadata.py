@@ -39,6 +39,12 @@ class RunMetadata:
     settings: Mapping[str, Any] | None = None
     """The settings file, where there was one."""
     test_scores: Scores | None = None
+    kept_epoch: int | None = None
+    """After how many epochs the model was as it is kept; None where nothing was trained."""
+    parameters: Mapping[str, Mapping[str, float | None]] | None = None
+    """Learned physical parameters: value and standard error, by name."""
+    plausible: tuple[tuple[float, float], ...] | None = None
+    """What a forecast of each observation may be; draws beyond are counted, and cut off there."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; what is absent is left out."""
@@ -54,6 +60,13 @@ class RunMetadata:
             else {"radius": dict(reference.radius), "moments": dict(reference.moments)},
             "settings": self.settings,
             "test_scores": None if self.test_scores is None else self.test_scores.to_dict(),
+            "kept_epoch": self.kept_epoch,
+            "parameters": None
+            if self.parameters is None
+            else {name: dict(one) for name, one in self.parameters.items()},
+            "plausible": None
+            if self.plausible is None
+            else [list(ends) for ends in self.plausible],
         }
         return {name: value for name, value in content.items() if value is not None}
 
@@ -71,6 +84,11 @@ class RunMetadata:
                 reference=None if reference is None else Reference.from_dict(reference),
                 settings=content.get("settings"),
                 test_scores=None if scores is None else Scores(**scores),
+                kept_epoch=content.get("kept_epoch"),
+                parameters=content.get("parameters"),
+                plausible=None
+                if content.get("plausible") is None
+                else tuple((float(low), float(high)) for low, high in content["plausible"]),
             )
         except KeyError as error:
             raise InputError(f"{source} is damaged: it lacks {error}. Fit again.") from None

@@ -1,0 +1,107 @@
+"""Learned physical parameters with standard errors.
+
+The scores s_k = ∂ ln p(y_k | y_1..k−1)/∂ξ of a filter are martingale differences at the truth, so
+their outer products add up to the information, I = Σ_k s_k s_kᵀ (Berndt, Hall, Hall and Hausman
+1974), and the errors are the roots of the diagonal of I⁻¹. The learned drift is held fixed: where
+it could do the same work as a parameter, the error is too small, which `same_work` says.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from hybridsde._parameters import AbstractParameter, Fixed, trainable
+from hybridsde._types import Array, Float
+from hybridsde.data import Batch
+from hybridsde.estimate.filter import row_scores
+from hybridsde.hybrid.forecaster import SDEForecaster
+from hybridsde.hybrid.spec import HybridSDE
+from hybridsde.model import GaussianObservation
+from hybridsde.physics import AbstractPhysics, EquationPhysics, PositivePhysics
+from hybridsde.physics.expression import names
+
+MOST = 40
+"""With more learned numbers than this no errors are computed."""
+
+
+def parameters_of(physics: AbstractPhysics) -> dict[str, AbstractParameter]:
+    """Named numbers of known physics; none where it has no names for them."""
+    inner = physics.inner if isinstance(physics, PositivePhysics) else physics
+    found = getattr(inner, "parameters", {})
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
+def learned_parameters(
+    forecaster: SDEForecaster, batch: Batch
+) -> dict[str, dict[str, float | None]]:
+    """Value and standard error of every learned physical parameter; None where it is unknown."""
+    physics = forecaster.model.known.physics
+    learned = {
+        name: one for name, one in parameters_of(physics).items() if not isinstance(one, Fixed)
+    }
+    values = {name: np.asarray(one.value, float) for name, one in learned.items()}
+    scalar = {name: float(value) for name, value in values.items() if value.ndim == 0}
+    if not scalar:
+        return {}
+    errors = _errors(forecaster, batch, tuple(scalar))
+    return {name: {"value": value, "error": errors.get(name)} for name, value in scalar.items()}
+
+
+def _errors(
+    forecaster: SDEForecaster, batch: Batch, wanted: tuple[str, ...]
+) -> dict[str, float | None]:
+    model, solver = forecaster.model, forecaster.solver
+    if not isinstance(model.observation, GaussianObservation):
+        return {}
+    moved, held = eqx.partition(model.known.physics, trainable(model.known.physics))
+    flat, unflatten = ravel_pytree(moved)
+    if flat.size > MOST:
+        return {}
+
+    @jax.jit
+    def slopes(flat: Array) -> tuple[Float[Array, "row parameter"], Float[Array, "one parameter"]]:
+        def scores(flat: Array) -> Array:
+            physics = eqx.combine(unflatten(flat), held)
+            changed = eqx.tree_at(lambda m: m.known.physics, model, physics)
+            return row_scores(changed, solver, batch).reshape(-1)
+
+        def named(flat: Array) -> Array:
+            found = parameters_of(eqx.combine(unflatten(flat), held))
+            return jnp.stack([found[name].value for name in wanted])
+
+        return jax.jacfwd(scores)(flat), jax.jacfwd(named)(flat)
+
+    found, by_raw = (np.asarray(one, float) for one in slopes(flat))
+    information = found.T @ found
+    with np.errstate(all="ignore"):
+        try:
+            covariance = by_raw @ np.linalg.pinv(information, hermitian=True) @ by_raw.T
+        except np.linalg.LinAlgError:
+            return {}
+        spread = np.sqrt(np.diag(covariance))
+    known = np.isfinite(spread) & (spread > 0)
+    return {n: float(s) if ok else None for n, s, ok in zip(wanted, spread, known, strict=True)}
+
+
+def same_work(spec: HybridSDE, learned: Mapping[str, Any]) -> tuple[str, ...]:
+    """Learned parameters whose every equation also has a learned part that sees what they touch."""
+    if spec.hidden is None or not isinstance(spec.physics, EquationPhysics):
+        return ()
+    quantities = (*spec.states, *spec.inputs)
+    shared = []
+    for name in learned:
+        where = [e for e in spec.physics.equations if name in {n.name for n in names(e.rate)}]
+        hidden_from = [
+            one
+            for equation in where
+            for one in {n.name for n in names(equation.rate)}
+            if one in quantities and one not in (spec.sees or {}).get(equation.state, quantities)
+        ]
+        if where and not hidden_from and not any(e.state in spec.exact for e in where):
+            shared.append(name)
+    return tuple(shared)
