@@ -51,6 +51,8 @@ class Beside(enum.IntEnum):
     """Its untrained weights."""
     RESIDUALS = 2**32 - 6
     """Forecasts of the training series, after a fit."""
+    UNTOLD = 2**32 - 7
+    """Rows from which on a filter is told nothing."""
 
 
 def beside(key: PRNGKeyArray, purpose: Beside) -> PRNGKeyArray:

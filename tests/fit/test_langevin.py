@@ -151,6 +151,7 @@ def test_a_step_is_gradient_and_noise():
     assert_variance_close(change, 2 * size)
 
 
+@pytest.mark.filterwarnings("ignore::hybridsde.InputNotice")
 def test_no_network_leaves_nothing_to_sample(swing):
     physics = hs.equations("dx = -x")
     model = hs.HybridSDE(states=("x",), physics=physics, hidden=None)

@@ -20,6 +20,7 @@ from hybridsde import (
 )
 from hybridsde.data import Batch
 from hybridsde.fit.config import Schedule
+from hybridsde.fit.epoch import EXPLODED
 
 SHORT = Training(epochs=4, batch_size=2, learning_rate=1e-2)
 
@@ -220,12 +221,23 @@ def test_a_diverging_fit_stops_keeps_a_good_state_and_says_what_to_try(getkey):
 def test_a_first_step_into_nonsense_is_taken_back(getkey):
     """One huge step per epoch: the state that entered it is the good one."""
     model, batch = untrained(getkey())
-    training = Training(epochs=20, batch_size=6, learning_rate=30.0, schedule="constant", clip=None)
+    training = Training(epochs=80, batch_size=6, learning_rate=3e4, schedule="constant", clip=None)
     with pytest.warns(FitDiverged):
         fitted = train(model, batch, bayes(), training=training, key=getkey())
     terms = bayes()(fitted.model, batch, 6, key=getkey())
     assert jnp.isfinite(terms.loss)
     assert tree_allclose(fitted.model, model)
+
+
+def test_a_fit_that_explodes_goes_on_from_its_best_state_with_shorter_steps(getkey):
+    model, batch = untrained(getkey())
+    training = Training(epochs=60, batch_size=6, learning_rate=3.0, schedule="constant", clip=None)
+    fitted = train(model, batch, bayes(), training=training, key=getkey())
+    loss = fitted.history["loss"]
+    assert not fitted.diverged
+    assert np.nanmax(loss) > loss[0] + EXPLODED * (1 + abs(loss[0]))
+    before, after = (bayes()(m, batch, 6, key=getkey()).loss for m in (model, fitted.model))
+    assert after < before
 
 
 def test_a_fit_without_any_finite_loss_says_so(getkey):
@@ -238,7 +250,7 @@ def test_a_fit_without_any_finite_loss_says_so(getkey):
 
 def test_an_exploding_loss_is_noticed_while_it_is_finite(getkey):
     model, batch = untrained(getkey(), hidden=(8, 8))
-    training = Training(epochs=200, batch_size=2, learning_rate=3.0, schedule="constant", clip=None)
+    training = Training(epochs=200, batch_size=2, learning_rate=1e4, schedule="constant", clip=None)
     with pytest.warns(FitDiverged):
         fitted = train(model, batch, bayes(), training=training, key=getkey())
     assert fitted.diverged

@@ -194,6 +194,9 @@ def forecast(
         Path | None, typer.Option(help="File with a time since the start on every line.")
     ] = None,
     draws: Annotated[int | None, typer.Option(min=1, help="Sampled futures.")] = None,
+    hidden: Annotated[
+        bool, typer.Option("--hidden", help="Also states that are not measured.")
+    ] = False,
     trust: Trust = False,
 ) -> None:
     """Forecast from the first row of every trajectory, with quantiles.
@@ -210,7 +213,7 @@ def forecast(
         raise InputError("Give --steps or --times, not both.")
     with notices(console):
         found = forecast_run(run, data, steps, times, draws, trust=trust)
-        write_forecast(found, out)
+        write_forecast(found, out, hidden=hidden)
     sizes = found.observations.sizes
     console.print(
         f"Wrote {out}: {sizes['trajectory']} trajectories, {sizes['time']} times, "

@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import jax.random as jr
 from jax import lax
 
-from hybridsde._types import Array, Bool, Float, PRNGKeyArray, PyTree, Scalar
+from hybridsde._streams import Beside, beside
+from hybridsde._types import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch, Grid
 from hybridsde.estimate.gaussian import GaussianState, update
 from hybridsde.model import SDE, AbstractObservation, BayesianSDE, GaussianObservation
@@ -37,9 +38,14 @@ def filtered(
     batch: Batch,
     *,
     samples: int,
+    ahead: bool = False,
     key: PRNGKeyArray,
 ) -> Filtered:
     """Filter every series under `samples` draws of the weights; the first time is given.
+
+    With `ahead`, a series is filtered up to a random row and forecast from there: the rows after it
+    are compared with what is then expected and tell the state nothing. In half of the cases the
+    row lies beyond the end. Every term is the log score of a forecast, one row or many ahead.
 
     The path KL is that of the filtered mean: ½ Σ_k f(m_k)ᵀ J⁻¹ f(m_k) Δt_k. Its gradient reaches
     the weights alone; G and the observation noise are decided by the likelihood.
@@ -47,13 +53,21 @@ def filtered(
     weight_key, call_key = jr.split(key)
     numbers = jnp.arange(samples * batch.count, dtype=jnp.uint32).reshape(samples, batch.count)
 
+    rows = batch.times.shape[1]
+    until = jnp.full(batch.count, rows)
+    if ahead:
+        until = jr.randint(beside(key, Beside.UNTOLD), (batch.count,), 0, 2 * rows)
+
     def under_one_network(weight_key, numbers) -> tuple[Array, Array]:
         sde = model.draw(key=weight_key)
         steps = batch.solver_steps(solver.substeps)
         noise = sde.learned.network.noise(numbers, steps, key=call_key)
-        axes = (0, jax.tree.map(lambda _: 1, noise))
-        each = jax.vmap(lambda one, noise: _filter(model, sde, solver, one, noise), axes)
-        log_probs, kl = each(batch, noise)
+        axes = (0, jax.tree.map(lambda _: 1, noise), 0)
+
+        def one(series: Batch, noise: PyTree, until: Int[Array, ""]) -> tuple[Array, Array]:
+            return _filter(model, sde, solver, series, noise, until)
+
+        log_probs, kl = jax.vmap(one, axes)(batch, noise, until)
         return log_probs.sum(-1), kl
 
     return Filtered(*jax.vmap(under_one_network)(jr.split(weight_key, samples), numbers))
@@ -67,11 +81,17 @@ def row_scores(
     Has forward-mode gradients.
     """
     sde = model.driven_by(model.network.mean())
-    return jax.vmap(lambda one: _filter(model, sde, solver, one, None)[0])(batch)
+    rows = jnp.asarray(batch.times.shape[1])
+    return jax.vmap(lambda one: _filter(model, sde, solver, one, None, rows)[0])(batch)
 
 
 def _filter(
-    model: BayesianSDE, sde: SDE, solver: AbstractSolver, series: Batch, noise: PyTree
+    model: BayesianSDE,
+    sde: SDE,
+    solver: AbstractSolver,
+    series: Batch,
+    noise: PyTree,
+    until: Int[Array, ""],
 ) -> tuple[Float[Array, " step"], Scalar]:
     """One series: predict step by step; where a row is reached, compare and update."""
     grid = series.grid(solver.substeps, model.interpolation)
@@ -82,7 +102,7 @@ def _filter(
         state, kl = carry
         grid, noise, y, seen = x
         state, kl = predict(sde, solver, grid, noise, state, kl)
-        state, log_prob = observe(model.observation, y, seen, state)
+        state, log_prob = observe(model.observation, y, seen, state, grid.row <= until)
         return (GaussianState(sde.clip(state.mean), state.covariance), kl), log_prob
 
     if len(grid.dt) > KEPT:
@@ -125,6 +145,7 @@ def observe(
     y: Float[Array, " obs"],
     observed: Bool[Array, " obs"],
     state: GaussianState,
+    told: Bool[Array, ""] | bool = True,
 ) -> tuple[GaussianState, Scalar]:
     """What one row says about the state, and ln p(y | what came before)."""
     if not isinstance(observation, GaussianObservation):
@@ -133,4 +154,4 @@ def observe(
             'decoder take "mean_log" or "log_mean".'
         )
     sd = jnp.broadcast_to(observation.sd.value, y.shape)
-    return update(state, observation.matrix.value, sd, y, observed)
+    return update(state, observation.matrix.value, sd, y, observed, told)

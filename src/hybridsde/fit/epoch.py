@@ -18,6 +18,10 @@ from hybridsde.objective import AbstractObjective, Terms
 
 EXPLODED = 100.0
 """A training loss this many times its starting size above its start has exploded."""
+CAUTION = 0.3
+"""After going back to its best state a fit takes steps that are this much shorter."""
+LEAST_CAUTION = 0.05
+"""With steps shorter than this share a fit that explodes again has diverged."""
 VALIDATION_DRAWS = 8
 """How many estimates of the objective are averaged on the validation series."""
 
@@ -58,7 +62,10 @@ def run_epoch(state: FitState, problem: Problem) -> tuple[FitState, EpochLog]:
     batches = _shuffle(problem, key=order_key)
     step_keys = jr.split(step_key, len(batches))
     carry = (state.parameters, state.optimiser, state.bad_steps)
-    carry, terms = lax.scan(lambda c, x: _step(c, *x, problem), carry, (batches, step_keys))
+    caution = state.caution
+    carry, terms = lax.scan(
+        lambda c, x: _step(c, *x, problem, caution), carry, (batches, step_keys)
+    )
     taken = jnp.isfinite(terms.loss)
     terms = jax.tree.map(lambda rows: jnp.mean(rows, where=taken), terms)
     key = beside(state.key, Beside.VALIDATION)
@@ -104,7 +111,7 @@ def draw_batch(problem: Problem, *, key: PRNGKeyArray) -> Batch:
     return batch if problem.length is None else batch.random_windows(problem.length, key=window_key)
 
 
-def _step(carry, indices, key: PRNGKeyArray, problem: Problem):
+def _step(carry, indices, key: PRNGKeyArray, problem: Problem, caution: Scalar):
     """One gradient step, not taken where its loss or gradient is not finite."""
     parameters, optimiser, bad_steps = carry
     total = problem.train.count
@@ -121,9 +128,17 @@ def _step(carry, indices, key: PRNGKeyArray, problem: Problem):
     gradient, terms = jax.grad(loss, has_aux=True)(parameters)
     finite = jnp.isfinite(terms.loss) & all_finite(gradient)
     updates, advanced = problem.schedule.optimiser().update(gradient, optimiser)
+    updates = jax.tree.map(lambda leaf: caution * leaf, updates)
     moved = eqx.apply_updates(parameters, updates)
     parameters, optimiser = choose(finite, (moved, advanced), (parameters, optimiser))
     return (parameters, optimiser, jnp.where(finite, 0, bad_steps + 1)), terms
+
+
+def _with_counts(afresh: PyTree, used: PyTree) -> PyTree:
+    """An optimiser without memory of gradients that knows how many steps were taken."""
+    return jax.tree.map(
+        lambda new, old: old if jnp.issubdtype(new.dtype, jnp.integer) else new, afresh, used
+    )
 
 
 def _update_best(
@@ -142,18 +157,27 @@ def _update_best(
     first = jnp.where(jnp.isfinite(state.first_loss), state.first_loss, terms.loss)
     since_best = jnp.where(better, 0, state.since_best + 1)
     exploded = terms.loss - first > EXPLODED * (1 + jnp.abs(first))
-    diverged = exploded | (bad_steps >= schedule.bad_steps)
+    lost = exploded | (bad_steps >= schedule.bad_steps)
+    # Back to the best with shorter steps, as long as there was one and steps are not tiny.
+    again = lost & jnp.isfinite(state.best_loss) & (state.caution > LEAST_CAUTION)
+    diverged = lost & ~again
+    afresh = schedule.optimiser().init(state.best)
+    counted = _with_counts(afresh, optimiser)
+    parameters, optimiser = choose(again, (state.best, counted), (parameters, optimiser))
     waited = since_best >= schedule.patience if validated else False
     return FitState(
         parameters=parameters,
         optimiser=optimiser,
-        best=choose(better, candidate, state.best),
-        best_loss=jnp.where(better, monitored, state.best_loss),
-        best_epoch=jnp.where(better, state.epoch + (1 if validated else 0), state.best_epoch),
+        best=choose(better & ~lost, candidate, state.best),
+        best_loss=jnp.where(better & ~lost, monitored, state.best_loss),
+        best_epoch=jnp.where(
+            better & ~lost, state.epoch + (1 if validated else 0), state.best_epoch
+        ),
         first_loss=first,
         epoch=state.epoch + 1,
         since_best=since_best,
-        bad_steps=bad_steps,
+        bad_steps=jnp.where(again, 0, bad_steps),
+        caution=jnp.where(again, CAUTION * state.caution, state.caution),
         stopped=diverged | waited,
         diverged=diverged,
         key=state.key,

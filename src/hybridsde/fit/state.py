@@ -30,6 +30,8 @@ class FitState(eqx.Module):
     since_best: Int[Array, ""]
     bad_steps: Int[Array, ""]
     """Consecutive steps whose loss or gradient was not finite, and that were not taken."""
+    caution: Scalar
+    """What steps are multiplied with: less after every time that a fit went back to its best."""
     stopped: Bool[Array, ""]
     diverged: Bool[Array, ""]
     key: PRNGKeyArray
@@ -56,6 +58,7 @@ class FitState(eqx.Module):
             epoch=zero,
             since_best=zero,
             bad_steps=zero,
+            caution=jnp.ones((), float),
             stopped=jnp.zeros((), bool),
             diverged=jnp.zeros((), bool),
             key=key,

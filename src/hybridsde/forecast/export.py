@@ -54,25 +54,44 @@ def _inputs_at(
     return inputs[np.searchsorted(times, clock + 1e-9, "right") - 1]
 
 
-def summary(forecast: Forecast) -> pd.DataFrame:
-    """Mean, standard deviation and quantiles of what would be measured, one row per number."""
-    draws = forecast.observations
+def summary(forecast: Forecast, *, hidden: bool = False) -> pd.DataFrame:
+    """Mean, standard deviation and quantiles of what would be measured: one row per number.
+
+    Rows that only pad a shorter trajectory are left out. With `hidden`, states that are not
+    measured follow.
+    """
+    frames = [_summarised(forecast.observations)]
+    if hidden:
+        states = forecast.states.rename({"state": "obs"})
+        measured = set(forecast.observations["obs"].values)
+        others = [name for name in states["obs"].values if name not in measured]
+        frames += [_summarised(states.sel(obs=others))] if others else []
+    return pd.concat(frames, ignore_index=True)
+
+
+def _summarised(draws: xr.DataArray) -> pd.DataFrame:
     parts = {"mean": draws.mean("draw"), "sd": draws.std("draw")}
     found = draws.quantile(list(QUANTILES), "draw")
     for q in QUANTILES:
         parts[f"q{round(100 * q):02d}"] = found.sel(quantile=q, drop=True)
+    clock = draws["clock"]
+    padding = np.zeros(clock.shape, bool)
+    padding[:, 1:] = np.cumsum(np.diff(clock.values)[:, ::-1], 1)[:, ::-1] == 0
+    parts["padding"] = clock.copy(data=padding)
     frame = xr.Dataset(parts).to_dataframe().reset_index()
-    frame = frame.rename(columns={"time": "elapsed", "clock": "time"})
-    return frame.reindex(columns=["trajectory", "time", "elapsed", "obs", *parts])
+    frame = frame[~frame.pop("padding").astype(bool)]
+    frame = pd.DataFrame(frame).drop(columns="time").rename(columns={"clock": "time"})
+    columns = ["trajectory", "time", "elapsed", "obs", *(one for one in parts if one != "padding")]
+    return frame.reindex(columns=columns).reset_index(drop=True)
 
 
-def write_forecast(forecast: Forecast, path: Path) -> None:
+def write_forecast(forecast: Forecast, path: Path, *, hidden: bool = False) -> None:
     """A table of quantiles (.csv, .parquet) or all draws (.nc)."""
     if path.suffix == ".csv":
-        write_whole(path, summary(forecast).to_csv(index=False))
+        write_whole(path, summary(forecast, hidden=hidden).to_csv(index=False))
     elif path.suffix == ".parquet":
         try:
-            content = summary(forecast).to_parquet(index=False)
+            content = summary(forecast, hidden=hidden).to_parquet(index=False)
         except ImportError:
             raise InputError(
                 "Parquet needs pyarrow. Install it with: pip install 'hybridsde[parquet]'"

@@ -93,5 +93,6 @@ def label(
             "time": elapsed[0] if shared else np.arange(clock.shape[1]),
             axis: list(names),
             "clock": (("trajectory", "time"), clock),
+            "elapsed": (("trajectory", "time"), elapsed),
         },
     )

@@ -10,6 +10,8 @@ from hybridsde.simulate import Heun
 
 STEPS = 1000
 """Gradient steps of a fit."""
+LEARNING_RATE = 0.01
+"""Of Adam at the beginning: the steps are few, and the last ones are short."""
 SAMPLES = 1
 """Draws of the weights in a gradient step: they differ little, and the next step draws anew."""
 FEWEST_EPOCHS = 40
@@ -24,7 +26,8 @@ def default_training(series: int, **chosen) -> Training:
     once = Training(**chosen).batches(series)
     passes = max(1, round(STEPS / FEWEST_EPOCHS / once)) if "epochs" not in chosen else 1
     epochs = max(FEWEST_EPOCHS, round(STEPS / (once * passes)))
-    return Training(**{"epochs": epochs, "passes": passes, **chosen})
+    usual = {"epochs": epochs, "passes": passes, "learning_rate": LEARNING_RATE}
+    return Training(**{**usual, **chosen})
 
 
 def default_solver(data: Batch) -> Heun:

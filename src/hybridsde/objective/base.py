@@ -15,7 +15,7 @@ from hybridsde.estimate import filtered
 from hybridsde.model import BayesianSDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver, Paths, simulate
 
-ESTIMATORS = ("auto", "filtered", "mean_log", "log_mean")
+ESTIMATORS = ("auto", "filtered", "ahead", "mean_log", "log_mean")
 
 
 class Terms(NamedTuple):
@@ -94,13 +94,15 @@ def estimate(
 
     - mean_log, log_mean: by sampled paths; see `evidence`.
     - filtered: the Wiener noise is integrated out by a Kalman filter, (1/S) Σ_s ln p(Y_n | θ^s).
-      The only one under which diffusion and observation noise can both be learned.
+      Under it diffusion and observation noise can both be learned.
+    - ahead: the same up to a random row, and forecasts over many rows from there; see `filtered`.
     """
     if estimator == "auto":
         linear = isinstance(model.observation, GaussianObservation)
         estimator = "filtered" if linear else "mean_log"
-    if estimator == "filtered":
-        found = filtered(model, solver, batch, samples=samples, key=key)
+    if estimator in ("filtered", "ahead"):
+        ahead = estimator == "ahead"
+        found = filtered(model, solver, batch, samples=samples, ahead=ahead, key=key)
         return Estimate(found.log_likelihood.mean(0), found.kl.mean())
     paths = simulate(model, solver, batch, samples=samples, key=key)
     return Estimate(evidence(log_likelihoods(model, paths, batch), estimator), paths.kl.mean())

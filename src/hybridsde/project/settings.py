@@ -13,7 +13,7 @@ from hybridsde.data import Columns, Trajectories, read_table
 from hybridsde.fit import Langevin, Training
 from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid import HybridSDE
-from hybridsde.hybrid.defaults import SAMPLES, default_training
+from hybridsde.hybrid.defaults import LEARNING_RATE, SAMPLES, default_training
 from hybridsde.objective import (
     ELBO,
     AbstractSDEObjective,
@@ -151,12 +151,12 @@ class TrainSettings(_Table):
     """[train]: how the model is fitted."""
 
     objective: Literal["pac-bayes", "bayes", "vi", "sgld"] = "pac-bayes"
-    estimator: Literal["auto", "filtered", "mean_log", "log_mean"] = "auto"
+    estimator: Literal["auto", "filtered", "ahead", "mean_log", "log_mean"] = "auto"
     delta: Annotated[float, Field(gt=0, lt=1)] = 0.05
     samples: Count = SAMPLES
     epochs: Count | None = None
     batch_size: Count = Training.batch_size
-    learning_rate: Positive = Training.learning_rate
+    learning_rate: Positive = LEARNING_RATE
     clip: Positive = 10.0
     substeps: Count | None = None
     piece: Annotated[int, Field(ge=2)] = LONGEST
