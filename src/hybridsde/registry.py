@@ -104,3 +104,5 @@ SYSTEMS: dict[str, Maker] = {
     ),
 }
 """Systems to compare with, in a size that suits a few columns."""
+SIMPLE = ("persistence", "climatology", "analogues", "mean-curve", "var")
+"""Those that cost seconds, and that everything else should beat."""

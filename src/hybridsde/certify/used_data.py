@@ -1,7 +1,7 @@
 """Which recordings had which part in a model, and whether others are among them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ class UsedData:
     steps: Mapping[str, str]
     origins: Mapping[str, Mapping[str, float]]
     """The latest time that each recording was used up to."""
+    with_inputs: bool = True
+    """Whether inputs make rows differ; they did not in older run folders."""
 
     @classmethod
     def of(cls, **parts: Trajectories | None) -> "UsedData":
@@ -42,9 +44,16 @@ class UsedData:
         )
 
     @classmethod
+    def _older(cls, **parts: Trajectories) -> "UsedData":
+        """As older run folders were written, so that both can be told together."""
+        steps = {name: pack(step_hashes(data, inputs=False)) for name, data in parts.items()}
+        return replace(cls.of(**parts), steps=steps, with_inputs=False)
+
+    @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> "UsedData":
         """What `to_dict` wrote."""
-        return cls(content["series"], content["steps"], content["origins"])
+        parts = (content["series"], content["steps"], content["origins"])
+        return cls(*parts, bool(content.get("with_inputs", False)))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
@@ -52,6 +61,7 @@ class UsedData:
             "series": {name: dict(part) for name, part in self.series.items()},
             "steps": dict(self.steps),
             "origins": {name: dict(part) for name, part in self.origins.items()},
+            "with_inputs": self.with_inputs,
         }
 
     def count(self, part: str) -> int:
@@ -60,7 +70,7 @@ class UsedData:
 
     def add(self, **parts: Trajectories) -> "UsedData":
         """With further recordings, beside those that had the same part."""
-        more = UsedData.of(**parts)
+        more = UsedData.of(**parts) if self.with_inputs else UsedData._older(**parts)
         names = [*self.steps, *(name for name in more.steps if name not in self.steps)]
         steps = {
             name: pack([unpack(own.steps[name]) for own in (self, more) if name in own.steps])
@@ -72,13 +82,17 @@ class UsedData:
         series = {
             name: {**self.series.get(name, {}), **more.series.get(name, {})} for name in names
         }
-        return UsedData(series, steps, later)
+        return UsedData(series, steps, later, self.with_inputs)
 
     def which(self, data: Trajectories, part: str) -> Bool[np.ndarray, " series"]:
         """The recordings that had this part: two steps of theirs or more were used."""
         known = unpack(self.steps[part])
         return np.array(
-            [len(own & known) >= min(2, max(1, len(own))) for own in step_hashes(data)], dtype=bool
+            [
+                len(own & known) >= min(2, max(1, len(own)))
+                for own in step_hashes(data, inputs=self.with_inputs)
+            ],
+            dtype=bool,
         )
 
     def any_of(

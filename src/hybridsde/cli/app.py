@@ -1,5 +1,7 @@
 """The command line itself: errors in one line, and what every command begins with."""
 
+import io
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -54,5 +56,8 @@ def main(
     from hybridsde._devices import use_all_cores
 
     del version
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True)  # lines reach a file or pipe as they come
     use_all_cores()
     keep_compiled()

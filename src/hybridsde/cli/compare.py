@@ -18,10 +18,11 @@ def compare(
     methods: Annotated[
         str,
         typer.Option(
-            help="Other systems beside them: `all`, or names with commas between them: neural-ode, "
-            "npode, npsde, ode2vae, ode2vae-kl, dtsbn-s, linear-gaussian, persistence, climatology."
+            help="Other systems beside them: `simple` ones, `all`, `proposed` for none, or names "
+            "with commas between them: neural-ode, npode, npsde, ode2vae, ode2vae-kl, dtsbn-s, "
+            "linear-gaussian, persistence, climatology, analogues, mean-curve, var."
         ),
-    ] = "proposed",
+    ] = "simple",
     resume: Annotated[
         bool,
         typer.Option("--resume", help="Go on with a comparison that was stopped, or add systems."),
@@ -31,14 +32,15 @@ def compare(
 ) -> None:
     """Black box, physics alone and hybrid, with and without PAC-Bayes, on the same split.
 
-    With `--methods all` also what else could have been used. Every system is trained by its own
+    And simple forecasters that they should beat; with `--methods all` also what else could have
+    been used. Every system is trained by its own
     settings; all are calibrated on the same validation recordings.
 
     Writes scores.csv (one row per fit, after every system), comparison.csv, comparison.md and
     comparison.png/svg.
     """
     from hybridsde._files import write_whole
-    from hybridsde.project.compare import others, summarise, variants
+    from hybridsde.project.compare import others, summarise, variants, verdict
     from hybridsde.project.comparison_folder import check_folder, compare_into
     from hybridsde.project.project import Project
     from hybridsde.report.comparison import comparison_figure, comparison_markdown, variant_names
@@ -68,4 +70,7 @@ def compare(
     console.print(
         frame_table(shown.reindex(columns=columns), f"Held-out trajectories, {seeds} seeds")
     )
+    said = verdict(table)
+    if said:
+        console.print(said, soft_wrap=True, highlight=False)
     console.print(f"Wrote {out}. Next: hybridsde report {out}", soft_wrap=True)

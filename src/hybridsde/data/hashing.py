@@ -24,11 +24,10 @@ def series_hashes(data: Trajectories) -> dict[str, str]:
     return hashes
 
 
-def row_hashes(data: Trajectories) -> list[list[bytes]]:
+def row_hashes(data: Trajectories, *, inputs: bool = True) -> list[list[bytes]]:
     """A short hash of every row of each series, in order; rows without any value are left out."""
-    rows = np.concatenate(
-        [data.times[..., None], np.where(data.observed, data.values, np.nan)], -1
-    ).astype(float)
+    columns = [data.times[..., None], np.where(data.observed, data.values, np.nan)]
+    rows = np.concatenate([*columns, data.inputs] if inputs else columns, -1).astype(float)
     filled = np.any(data.observed, -1)
     return [
         [_hash(row.tobytes()) for row in series[mask]]
@@ -36,16 +35,22 @@ def row_hashes(data: Trajectories) -> list[list[bytes]]:
     ]
 
 
-def step_hashes(data: Trajectories) -> list[set[bytes]]:
+def step_hashes(data: Trajectories, *, inputs: bool = True) -> list[set[bytes]]:
     """A short hash of every two consecutive rows of each series.
 
     A window of a recording shares them with the whole, however it was cut and named. A single row
-    may be common to many recordings, such as a fixed start; two in a row are not.
+    may be common to many recordings, such as a fixed start; two in a row are not, unless nothing
+    changes from one to the next, as where a sensor saturates: those are left out.
     """
-    return [
-        {_hash(a + b) for a, b in pairwise(rows)} if len(rows) > 1 else set(rows)
-        for rows in row_hashes(data)
-    ]
+    found = []
+    seen = np.where(data.observed, data.values, np.nan)
+    for series, rows in enumerate(row_hashes(data, inputs=inputs)):
+        values = seen[series][np.any(data.observed[series], -1)]
+        same = np.all((values[1:] == values[:-1]) | np.isnan(values[1:] + values[:-1]), -1)
+        pairs = [_hash(a + b) for a, b in pairwise(rows)]
+        told = {pair for pair, constant in zip(pairs, same, strict=True) if not constant}
+        found.append(told or set(pairs) or set(rows))
+    return found
 
 
 def _hash(content: bytes) -> bytes:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,10 @@ class Columns:
     inputs: Sequence[str] = ()
     unit: str | None = None
     """What one unit of time is. Needed where times are timestamps; else a label."""
+    quantity: str | None = None
+    """In a long table: the column that names what was measured in a row."""
+    value: str | None = None
+    """In a long table: the column that holds its value."""
 
     def __post_init__(self):
         names = [*([self.id] if self.id else []), self.time, *self.states, *self.inputs]
@@ -38,6 +42,8 @@ class Columns:
                 )
         if not self.states:
             raise InputError("`states` is empty. Name at least one column that changes in time.")
+        if (self.quantity is None) != (self.value is None):
+            raise InputError("A long table needs both `quantity` and `value`.")
 
 
 def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) -> Trajectories:
@@ -47,6 +53,9 @@ def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) ->
     constant or never observed.
     """
     frame = frame.reset_index(drop=True)
+    if not strict and columns.id is not None and columns.id not in frame.columns:
+        columns = replace(columns, id=None)  # one trajectory needs no name
+    frame = _widened(frame, columns)
     if len(frame) == 0:
         raise InputError(f"{source_of(frame)} holds no rows. Give at least two times.")
     for name in _wanted(columns):
@@ -118,6 +127,39 @@ def to_xarray(data: Trajectories) -> xr.Dataset:
     return frame.set_index(["series", "time"]).to_xarray()
 
 
+def _widened(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+    """A long table, with a row for each quantity, as one with a column for each."""
+    if columns.quantity is None or columns.value is None:
+        return frame
+    for name in (columns.quantity, columns.value, columns.time):
+        if name not in frame.columns:
+            near = suggest(name, map(str, frame.columns))
+            raise InputError(f"{source_of(frame)} has no column {name!r}.{near}")
+    names = [str(name).strip() for name in frame[columns.quantity]]
+    unknown = [name for name in columns.states if name not in names]
+    if unknown:
+        there = ", ".join(sorted(set(names))[:8])
+        raise InputError(
+            f"{source_of(frame)}: column {columns.quantity!r} never names {unknown[0]!r}; it names "
+            f"{there}."
+        )
+    keys = [*([columns.id] if columns.id else []), columns.time]
+    moments = list(zip(*(frame[key].astype(str) for key in keys), strict=True))
+    cells: dict[tuple[tuple[str, ...], str], object] = {}
+    for row, (moment, name, cell) in enumerate(
+        zip(moments, names, frame[columns.value], strict=True)
+    ):
+        if name in columns.states and (moment, name) in cells:
+            raise InputError(f"{place(frame, row)}: {name!r} has two values at time {moment[-1]}.")
+        cells[moment, name] = cell
+    first = {moment: row for row, moment in reversed(list(enumerate(moments)))}
+    rows = sorted(first.values())
+    wide = frame.iloc[rows].drop(columns=[columns.quantity, columns.value])
+    for name in columns.states:
+        wide = wide.assign(**{name: [cells.get((moments[row], name)) for row in rows]})
+    return wide.reset_index(drop=True)
+
+
 def _wanted(columns: Columns) -> list[str]:
     return [*([columns.id] if columns.id else []), columns.time, *columns.states, *columns.inputs]
 
@@ -184,8 +226,17 @@ def _check_lengths(frame: pd.DataFrame, groups: list[pd.DataFrame]) -> None:
 
 def _filled(frame: pd.DataFrame, group: pd.DataFrame, columns: Columns) -> np.ndarray:
     """Inputs; a missing one keeps the value before it."""
-    values = group[list(columns.inputs)].ffill()
+    given = group[list(columns.inputs)]
+    values = given.ffill()
     first = np.argwhere(values.isna().to_numpy())
+    missing = int(given.isna().to_numpy().sum())
+    if missing and not first.size:
+        warnings.warn(
+            f"{source_of(frame)}: {missing} missing inputs of {group[ID].iloc[0]!r} keep the value "
+            "before them.",
+            InputNotice,
+            stacklevel=4,
+        )
     if first.size:
         row, column = first[0]
         raise InputError(

@@ -21,13 +21,13 @@ from hybridsde.forecast import SCORES, AbstractForecaster, ModelSpec
 from hybridsde.objective import AbstractObjective
 from hybridsde.project.project import Project
 from hybridsde.project.settings import PhysicsSettings
-from hybridsde.registry import SYSTEMS
+from hybridsde.registry import SIMPLE, SYSTEMS
 from hybridsde.run import Repetitions, fit_and_score
 from hybridsde.run.calibrate import calibrate_many
 from hybridsde.run.fitting import training_windows
 
-PROPOSED, ALL = "proposed", "all"
-"""Which other systems to compare with: none of them, all of them, or some by name."""
+PROPOSED, QUICK, ALL = "proposed", "simple", "all"
+"""Which other systems to compare with: none, the simple ones, all of them, or some by name."""
 OWN = "own loss"
 """The objective of another system."""
 Part = tuple[str, str]
@@ -75,17 +75,18 @@ def variants(project: Project) -> list[Candidate]:
 def others(project: Project, methods: str) -> list[Candidate]:
     """Other systems by name: all that can take these recordings, or those that are asked for.
 
-    With "all", one that cannot is left out, and it is said why. Asked for by name it is an
-    `InputError`, and so is a name that is not known.
+    With "all" or "simple", one that cannot is left out, and it is said why. Asked for by name it
+    is an `InputError`, and so is a name that is not known.
     """
     if methods == PROPOSED:
         return []
-    names = tuple(SYSTEMS) if methods == ALL else tuple(one.strip() for one in methods.split(","))
+    groups = {ALL: tuple(SYSTEMS), QUICK: SIMPLE}
+    names = groups.get(methods) or tuple(one.strip() for one in methods.split(","))
     unknown = [name for name in names if name not in SYSTEMS]
     if unknown:
         raise InputError(
             f"{unknown[0]!r} is no system to compare with. There are {', '.join(SYSTEMS)}, and "
-            f"{ALL} for all of them."
+            f"{QUICK} and {ALL} for some and all of them."
         )
     split, model, found = project.split, project.model, []
     positive = tuple(name for name in model.observations if name in model.positive)
@@ -99,7 +100,7 @@ def others(project: Project, methods: str) -> list[Candidate]:
                 if data is not None:
                     spec.check_later(data)
         except ValueError as error:
-            if methods != ALL:
+            if methods not in groups:
                 raise InputError(str(error)) from None
             warnings.warn(f"Left out: {error}", InputNotice, stacklevel=2)
             continue
@@ -195,6 +196,25 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
             row[f"{name}_se"] = group[name].std(ddof=1) / np.sqrt(group[name].count())
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def verdict(table: pd.DataFrame) -> str | None:
+    """A sentence where another system forecasts better than every hybrid; None where none does."""
+    own = table[table["method"] == "hybrid"]
+    own = own if len(own) else table[table["objective"] != OWN]
+    others = table[table["objective"] == OWN]
+    if not len(own) or not len(others):
+        return None
+    best, other = (one.iloc[int(np.argmin(one["crps"]))] for one in (own, others))
+    if not other["crps"] < best["crps"]:
+        return None
+    error = np.hypot(np.nan_to_num(best["crps_se"]), np.nan_to_num(other["crps_se"]))
+    sure = "" if best["crps"] - other["crps"] > 2 * error else ", within the noise of the seeds"
+    return (
+        f"{other['method']} forecasts these recordings better than the {best['method']} (CRPS "
+        f"{other['crps']:.4g} against {best['crps']:.4g}{sure}). Use it, or find out what the "
+        "equations or the settings lack."
+    )
 
 
 def seeds_of(project: Project, count: int) -> Array:

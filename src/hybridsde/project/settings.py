@@ -61,6 +61,9 @@ class DataSettings(_Table):
     interpolation: Literal["held", "linear"] = "held"
     """Of the inputs, between their rows."""
     unit: str | None = None
+    quantity: str | None = None
+    """In a long table: the column that names what a row measures; `value` holds it."""
+    value: str | None = None
     separator: Annotated[str, Field(min_length=1, max_length=1)] = ","
     hidden_states: list[str] = []
     """States that exist but are never measured."""
@@ -257,7 +260,7 @@ class Settings(_Table):
     def columns(self) -> Columns:
         """What the columns of the table mean."""
         d = self.data
-        return Columns(tuple(d.states), d.time, d.id, self.inputs, d.unit)
+        return Columns(tuple(d.states), d.time, d.id, self.inputs, d.unit, d.quantity, d.value)
 
     @property
     def states(self) -> tuple[str, ...]:

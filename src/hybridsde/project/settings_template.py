@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde.data import raw_table
@@ -24,16 +25,23 @@ time = {time}
 {unit}
 states = {states}            # what changes in time and is to be forecast
 {inputs}
-{separator}
+{long}{separator}
 # hidden_states = []         # states that exist but are never measured
-# test = 0.2                 # share of trajectories kept for scores
-# validation = 0.15          # share of the others that chooses the epoch
+# positive = []              # states that cannot be zero or less, modelled by their logarithm
+# bounds = {{ {first} = [0, 10] }}  # limits that a state cannot pass; inf where there is none
+# test = 0.2                 # share of trajectories kept for scores, or their names: ["run7"], or
+                             # a period of all: {{ start = 100.0 }}
+# validation = 0.15          # of the others, to choose the epoch; likewise
+
+# [start]                    # where states begin that are not measured
+# x = "infer"                # or a number, a range [0, 10], or a column that holds it, like "dose"
 
 [physics]
 # Write the equations that you know, and only those; the rest is learned. Allowed are + - * / ^,
 # brackets, states, inputs, parameters, t, pi and sin cos tan exp log sqrt abs tanh min max sign.
 # Without any equation the model is a black box.
 # equations = ["d{first} = -rate*{first}"]
+# exact = []                 # states whose equation is complete: nothing is added to it
 
 # [physics.parameters]
 # rate = 0.5                                             # held at this value
@@ -46,9 +54,14 @@ states = {states}            # what changes in time and is to be forecast
 
 # [train]
 # objective = "pac-bayes"    # or "bayes"
-# epochs = 500
 # seed = 0
 """
+
+
+STEADY = 0.4
+"""A column that changes in fewer rows than this share is taken for an input."""
+MOST_QUANTITIES = 12
+"""A column with more different words does not name quantities."""
 
 
 def settings_template(table: Path, folder: Path, separator: str | None = None) -> str:
@@ -60,12 +73,28 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
     lower = {str(name).lower(): str(name) for name in frame.columns}
     time = next((lower[name] for name in TIMES if name in lower), None)
     if time is None:
-        time = next((name for name in numeric if _increases(numbers[name])), None)
+        rising = [name for name in numeric if _increases(numbers[name])]
+        time = next((name for name in rising if not _counts(numbers[name])), None)
+        time = time or next(iter(rising), None)
     if time is None:
         raise InputError(f"{table}: no column looks like a time. Name one of them t or time.")
     identity = next((lower[name] for name in IDS if name in lower and lower[name] != time), None)
+    if identity is None:
+        identity = _blocks(frame, time, numeric)
     usable = [name for name in numeric if name.isidentifier() and name != "t"]
-    states = [name for name in usable if name not in (time, identity) and _varies(numbers[name])]
+    changing = [
+        name
+        for name in usable
+        if name not in (time, identity) and _varies(numbers[name]) and not _counts(numbers[name])
+    ]
+    long = _long(frame, time, identity, numeric)
+    inputs = [name for name in changing if _jumps(numbers[name])]
+    states = [name for name in changing if name not in inputs]
+    if not states:
+        states, inputs = inputs, []
+    if long is not None:
+        _, value, states = long
+        inputs = [name for name in inputs if name != value]
     if not states:
         raise InputError(
             f"{table}: no column holds numbers that change in time under a name of one word, which "
@@ -82,13 +111,73 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
         unit='unit = "h"                 # one unit of time in the equations'
         if stamped
         else '# unit = "day"             # for axes; needed where times are timestamps',
-        states="[" + ", ".join(map(_quoted, states)) + "]",
-        inputs="# inputs = []                # columns that drive the system from outside",
+        states=_listed(states),
+        inputs=f"inputs = {_listed(inputs)}            # they jump: columns that drive the system"
+        if inputs
+        else "# inputs = []                # columns that drive the system from outside",
+        long=""
+        if long is None
+        else f"quantity = {_quoted(long[0])}       # names what a row measures\n"
+        f"value = {_quoted(long[1])}             # holds it\n",
         separator=f"separator = {separator!r}".replace("'", '"')
         if separator != ","
         else '# separator = ","',
         first=states[0],
     )
+
+
+def _listed(names: list[str]) -> str:
+    return "[" + ", ".join(map(_quoted, names)) + "]"
+
+
+def _counts(numbers: np.ndarray) -> bool:
+    """Whether a column only numbers the rows."""
+    return bool(np.isfinite(numbers).all() and len(numbers) > 2 and (np.diff(numbers) == 1).all())
+
+
+def _jumps(numbers: np.ndarray) -> bool:
+    """Whether a column stays where it is for most rows and then jumps, as a setting does."""
+    told = numbers[np.isfinite(numbers)]
+    moves = np.diff(told) != 0
+    return bool(len(told) > 10 and 0 < moves.mean() < STEADY)
+
+
+def _long(
+    frame: pd.DataFrame, time: str, identity: str | None, numeric: list[str]
+) -> tuple[str, str, list[str]] | None:
+    """The columns of a long table: which names the quantity, which holds it, and the quantities.
+
+    A column of a few words, beside a single one of numbers, where times repeat.
+    """
+    keys = [name for name in (identity, time) if name]
+    if not frame.duplicated(keys).any():
+        return None
+    for name in map(str, frame.columns):
+        words = [str(one) for one in frame[name].dropna().unique()[: MOST_QUANTITIES + 1]]
+        told = name not in (*keys, *numeric) and 1 < len(words) <= MOST_QUANTITIES
+        if told and all(word.isidentifier() for word in words):
+            values = [one for one in numeric if one not in keys and one.lower() not in IDS]
+            if len(values) == 1 and not frame.duplicated([*keys, name]).any():
+                return name, values[0], words
+    return None
+
+
+def _blocks(frame: pd.DataFrame, time: str, numeric: list[str]) -> str | None:
+    """A column of words that stays the same while times rise: it tells trajectories apart.
+
+    Only where several columns of numbers stand beside it; with one, it may name quantities.
+    """
+    others = [name for name in numeric if name != time]
+    if not frame.duplicated([time]).any() or len(others) < 2:
+        return None
+    for name in map(str, frame.columns):
+        if name == time or name in numeric:
+            continue
+        changes = int((frame[name] != frame[name].shift()).sum())
+        once = changes == frame[name].nunique() < len(frame) / 2
+        if once and not frame.duplicated([name, time]).any():
+            return name
+    return None
 
 
 def _quoted(text: str) -> str:
