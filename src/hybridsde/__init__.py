@@ -10,6 +10,7 @@ for two things: `hybridsde.fit` is the function; its folder is reached by
 from hybridsde import baselines as baselines
 from hybridsde import datasets as datasets
 from hybridsde._devices import use_all_cores as use_all_cores
+from hybridsde._errors import FitFailed as FitFailed
 from hybridsde._errors import InputError as InputError
 from hybridsde._errors import InputNotice as InputNotice
 from hybridsde._parameters import AbstractParameter as AbstractParameter

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import hybridsde as hs
 from hybridsde import (
     Columns,
     InputError,
@@ -73,7 +74,8 @@ def test_timestamps_count_in_the_declared_unit(tmp_path):
 
 
 def test_a_missing_input_keeps_the_value_before_it(tmp_path):
-    data = read(write(tmp_path, GOOD.replace("a,2.5,3,5,1", "a,2.5,3,5,")))
+    with pytest.warns(hs.InputNotice, match="1 missing inputs of 'a' keep the value before"):
+        data = read(write(tmp_path, GOOD.replace("a,2.5,3,5,1", "a,2.5,3,5,")))
     assert data.inputs[0, :, 0].tolist() == [0, 1, 1]
 
 

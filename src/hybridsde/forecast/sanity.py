@@ -11,7 +11,9 @@ from hybridsde.data import Trajectories
 from hybridsde.forecast.plausible import say_implausible
 
 FEWEST = 20
-"""Values that a coverage must be about before it is complained of."""
+"""Values that scores must be about before they are complained of."""
+MANY = 500
+"""Values that must all lie inside before intervals are called too wide."""
 
 
 def say_nonsense(scores: pd.DataFrame, implausible: float, data: Trajectories, given: int) -> None:
@@ -37,8 +39,8 @@ def say_nonsense(scores: pd.DataFrame, implausible: float, data: Trajectories, g
                 f"{row['rmse']:.3g}, their spread {values.std():.3g}). Units, a wrong equation or "
                 "too few recordings are likely causes; `hybridsde compare` shows alternatives."
             )
-        if row["coverage90"] < HOLDS[0] or row["coverage90"] >= HOLDS[1]:
-            few = row["coverage90"] < HOLDS[0]
+        few = row["coverage90"] < HOLDS[0]
+        if few or (row["coverage90"] >= HOLDS[1] and values.size >= MANY):
             _say(
                 f"The 90 % intervals of {name!r} hold {row['coverage90']:.0%}: they are far too "
                 f"{'narrow' if few else 'wide'}. Validation recordings let `fit` correct that."

@@ -11,7 +11,7 @@ TIME = "t"
 
 
 def check_bounds(
-    bounds: Mapping[str, Sequence[float]], states: tuple[str, ...], positive: Sequence[str]
+    bounds: Mapping[str, Sequence[float | int]], states: tuple[str, ...], positive: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
     """Pairs of a lower and a higher limit, by name of a state."""
     found = {}

@@ -32,6 +32,10 @@ MOST_SERIES = 24
 """As many series at most are looked at."""
 ROBUST = 3.0
 """Residuals count in full up to this many typical ones, then ever less."""
+UNBOUNDED = 1e4
+"""Times a guessed size: more than an unmeasured state moves in a step."""
+TIE = 1e-4
+"""How much a step away from the first place costs, beside residuals of order one."""
 LEAST_SIZE = 0.05
 """An unmeasured state varies by this share of its mean at least."""
 
@@ -83,6 +87,12 @@ def first_guess(
     scale = _spreads(batch)
     shape = (batch.count, len(looked_for))
 
+    # Steps of states whose size is not known yet must not be bounded by it.
+    sd = model.scale.value.states.sd
+    for index in looked_for:
+        sd = sd.at[index].set(UNBOUNDED * sizes[hidden.index(states[index])])
+    model = eqx.tree_at(lambda m: m.scale.frozen.states.sd, model, sd)
+
     def model_of(parameters: Array) -> BayesianSDE:
         physics = eqx.combine(unflatten(parameters), held)
         return eqx.tree_at(lambda m: m.known.physics, model, physics)
@@ -99,7 +109,7 @@ def first_guess(
         error = jnp.nan_to_num(error, nan=1e3, posinf=1e3, neginf=-1e3)
         robust = error / jnp.sqrt(1 + jnp.abs(error) / ROBUST)
         # A weak tie to the first place decides what the data leave open.
-        tie = 1e-2 * jnp.concatenate([vector[: flat.size] - flat, vector[flat.size :] / big])
+        tie = TIE * jnp.concatenate([vector[: flat.size] - flat, vector[flat.size :] / big])
         return jnp.concatenate([robust / jnp.sqrt(seen), tie / jnp.sqrt(len(tie))])
 
     seen = float(np.maximum(np.asarray(batch.observed[:, 1:]).sum(), 1))

@@ -62,6 +62,8 @@ from hybridsde.objective import (
 from hybridsde.physics import AbstractPhysics, NoPhysics, PositivePhysics
 from hybridsde.simulate.schemes import solver_from_notes, solver_notes
 
+Start = float | int | str | Sequence[float | int]
+"""Where an unmeasured state begins: a number, "infer", an input, or a range."""
 LEARN, GUESS = "learn", "guess"
 SMALLEST = 1e-2
 """Learned spreads stay above this share of the guess that they begin from."""
@@ -135,11 +137,11 @@ class HybridSDE(ModelSpec):
     initial_sd: float = 0.01
     prior_sd: float = 1.0
     last_layer: float = 0.1
-    start: AbstractStart | str | Mapping[str, float | str | Sequence[float]] | None = None
+    start: AbstractStart | str | Mapping[str, Start] | None = None
     positive: Sequence[str] = ()
     interpolation: str = "held"
     latent: Latent | None = None
-    bounds: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    bounds: Mapping[str, Sequence[float | int]] = field(default_factory=dict)
     exact: Sequence[str] = ()
     sees: Mapping[str, Sequence[str]] | None = None
     far: str = "fade"

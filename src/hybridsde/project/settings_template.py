@@ -173,8 +173,9 @@ def _blocks(frame: pd.DataFrame, time: str, numeric: list[str]) -> str | None:
     for name in map(str, frame.columns):
         if name == time or name in numeric:
             continue
-        changes = int((frame[name] != frame[name].shift()).sum())
-        once = changes == frame[name].nunique() < len(frame) / 2
+        labels = np.array([str(one) for one in frame[name]])
+        blocks = 1 + int((labels[1:] != labels[:-1]).sum())
+        once = blocks == len(set(labels)) < len(labels) / 2
         if once and not frame.duplicated([name, time]).any():
             return name
     return None

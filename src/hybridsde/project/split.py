@@ -35,7 +35,7 @@ class Period:
         return np.flatnonzero((times >= self.start) & (times <= self.end))
 
 
-Part = float | Sequence[str] | Period
+Part = float | int | Sequence[str] | Period
 """Who belongs to a part: a share of the recordings, their names, or a period of all of them."""
 
 

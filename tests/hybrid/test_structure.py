@@ -1,0 +1,139 @@
+"""Exact equations, what a learned part may see, starts of unmeasured states, and their checks."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+import hybridsde as hs
+from helpers import one_series, wiggles
+from hybridsde.data import Batch
+from hybridsde.hybrid.known_check import check_known
+
+
+def built(**settings):
+    data = wiggles()
+    model = hs.HybridSDE(
+        states=("x", "y"), physics=hs.equations("dx = y"), last_layer=1.0, **settings
+    )
+    return model.init(Batch.of(data), key=jr.key(0))
+
+
+def learned(model, h):
+    sde = model.driven_by(model.network.mean())
+    return np.asarray(sde.learned(jnp.zeros(()), jnp.asarray(h), jnp.zeros(0), None))
+
+
+def test_nothing_is_added_to_an_exact_equation():
+    found = learned(built(exact=("x",)), [0.3, 0.2])
+    assert found[0] == 0
+    assert found[1] != 0
+    far = learned(built(exact=("x",)), [300.0, 200.0])
+    assert far[0] == 0
+
+
+def test_a_learned_part_depends_on_nothing_that_it_does_not_see():
+    model = built(sees={"y": ["y"]})
+    one, other = learned(model, [0.3, 0.2]), learned(model, [-0.1, 0.2])
+    assert one[1] == other[1]
+    assert one[0] != other[0]
+    assert learned(model, [0.3, 0.1])[1] != one[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"exact": ("y",)}, "which has no equation"),
+        ({"sees": {"z": ["x"]}}, "the states are x, y"),
+        ({"sees": {"y": ["u"]}}, "neither a state nor an input"),
+        ({"sees": {"y": ["t"]}}, "autonomous = false"),
+        ({"sees": {"x": ["y"]}, "exact": ("x",)}, "exact, so nothing is learned"),
+        ({"bounds": {"x": (1, 0)}}, "a lower and a higher number"),
+        ({"bounds": {"z": (0, 1)}}, "the states are x, y"),
+        ({"bounds": {"x": (0, 1)}, "positive": ("x",)}, "Keep one of them"),
+        ({"start": {"x": "dose"}}, "neither 'infer' nor a column"),
+        ({"start": {"x": (3, 1)}}, "a range such as"),
+        ({"start": {"w": 1.0}}, "the states are x, y"),
+        ({"far": "away"}, "must be one of fade, free"),
+    ],
+)
+def test_what_is_wrong_is_said_at_once(settings, message):
+    with pytest.raises(ValueError, match=message):
+        hs.HybridSDE(states=("x", "y"), physics=hs.equations("dx = y"), **settings)
+
+
+@pytest.mark.parametrize(
+    ("start", "expected", "spread"),
+    [(5.0, 5.0, 0.0), ((2.0, 6.0), 4.0, 1.0), ("dose", 7.0, 0.0)],
+)
+def test_an_unmeasured_state_starts_where_it_is_declared(start, expected, spread):
+    data = hs.Trajectories.from_arrays(
+        [np.arange(6.0)] * 2, [np.random.default_rng(0).normal(size=(6, 1))] * 2, states=("x",),
+        inputs=[np.full((6, 1), 7.0)] * 2, input_names=("dose",),
+    )  # fmt: skip
+    model = hs.HybridSDE(
+        states=("x", "z"), observed=("x",), inputs=("dose",), start={"z": start}, hidden=(4,)
+    )
+    made = model.init(Batch.of(data), key=jr.key(0))
+    series = one_series(data.values[0], None, data.inputs[0])
+    draws = jax.vmap(lambda e: made.initial_state(series, e))(jr.normal(jr.key(1), (4000, 2)))
+    np.testing.assert_allclose(draws[:, 1].mean(), expected, atol=5 * spread / np.sqrt(4000) + 1e-5)
+    np.testing.assert_allclose(draws[:, 1].std(), spread, rtol=0.1, atol=1e-6)
+    if start == "dose":
+        assert made.sees is not None
+        assert not any(row[2] for row in made.sees)
+
+
+def tank(**settings):
+    rng = np.random.default_rng(0)
+    data = hs.Trajectories.from_arrays(
+        [np.arange(20.0)] * 2, [5 + rng.normal(size=(20, 1)) for _ in range(2)], states=("y",)
+    )
+    physics = hs.equations("dx = -sqrt(x)", "dy = sqrt(x) - sqrt(y)")
+    return hs.HybridSDE(states=("y", "x"), observed=("y",), physics=physics, **settings), data
+
+
+def test_equations_that_are_not_finite_are_named_with_the_remedy():
+    with pytest.raises(hs.InputError, match=r"sqrt\(x\) in dy is not finite at x = -.*never mea"):
+        check_known(*tank())
+    check_known(*tank(bounds={"x": (0, np.inf)}))
+    check_known(*tank(positive=("x",)))
+
+
+def test_equations_that_end_at_the_range_of_the_data_are_a_notice():
+    rng = np.random.default_rng(0)
+    data = hs.Trajectories.from_arrays(
+        [np.arange(20.0)] * 2, [rng.uniform(0.1, 5, (20, 1)) for _ in range(2)], states=("y",)
+    )
+    model = hs.HybridSDE(states=("y",), physics=hs.equations("dy = -log(y)"))
+    with pytest.warns(hs.InputNotice, match=r"Just outside the recorded range: log\(y\)"):
+        check_known(model, data)
+
+
+def test_a_fit_that_never_was_finite_says_where():
+    data = wiggles()
+    physics = hs.known_drift(lambda x, a: {"x": a * jnp.sqrt(x - 100.0)}, a=1.0)
+    model = hs.HybridSDE(states=("x", "y"), physics=physics, hidden=(4,))
+    training = hs.Training(epochs=2, batch_size=2)
+    with (
+        pytest.warns(RuntimeWarning, match="diverged"),
+        pytest.raises(hs.FitFailed, match="known drift of 'x' is not a number at time"),
+    ):
+        hs.fit(model, data, training=training)
+
+
+def test_standard_errors_are_those_of_a_known_case():
+    """Increments of dx = a dt + G dW are N(a Δt, G² Δt): the error of a is G/√T."""
+    rng = np.random.default_rng(1)
+    count, rows, g = 4, 200, 0.5
+    steps = 0.3 * 0.1 + g * np.sqrt(0.1) * rng.normal(size=(count, rows, 1))
+    values = [np.concatenate([[[0.0]], np.cumsum(one, 0)]) for one in steps]
+    data = hs.Trajectories.from_arrays([0.1 * np.arange(rows + 1)] * count, values, states=("x",))
+    physics = hs.equations("dx = a", a=hs.Free(0.0))
+    model = hs.HybridSDE(states=("x",), physics=physics, hidden=None, diffusion=g, noise=1e-3)
+    run = hs.fit(model, data)
+    found = (run.metadata.parameters or {})["a"]
+    expected = g / np.sqrt(count * rows * 0.1)
+    assert found["error"] == pytest.approx(expected, rel=4 / np.sqrt(2 * count * rows))
+    assert abs((found["value"] or 0.0) - 0.3) < 5 * expected
