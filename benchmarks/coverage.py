@@ -156,7 +156,7 @@ def declared(system: System, known: str) -> hs.HybridSDE:
 def run_case(system: System, count: int, known: str, seed: int) -> dict:
     """One fit and its scores."""
     began = time.perf_counter()
-    split = Split.of(simulate(system, count, seed), 0, 0.15, seed=seed)
+    split = Split.of(simulate(system, count, seed), 0, seed=seed)
     run = hs.fit(declared(system, known), split.train, validation=split.validation, seed=seed)
     seconds = time.perf_counter() - began
     test = simulate(system, NEW, seed + 1000)

@@ -61,3 +61,9 @@ def test_a_single_long_recording_spares_a_block_after_a_gap():
 def test_a_single_short_recording_spares_none():
     split = Split.of(recordings(1, 60), 0.2, 0.15, seed=0)
     assert split.validation is None
+
+
+@pytest.mark.parametrize(("count", "spared"), [(3, None), (10, 2)])
+def test_left_open_validation_is_a_share_of_four_or_more(count, spared):
+    split = Split.of(recordings(count, 300), 0, seed=0)
+    assert spared == (None if split.validation is None else len(split.validation))

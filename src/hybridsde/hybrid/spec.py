@@ -329,9 +329,6 @@ class HybridSDE(ModelSpec):
             raise ValueError(
                 "`langevin` steps follow the log posterior: say objective=LogPosterior()."
             )
-        if loss.estimator == "auto" and self.hidden_states:
-            # One row ahead, an unmeasured state can be whatever explains the row; further on not.
-            loss = replace(loss, estimator="ahead")
         solver = loss.solver or self.numerics.solver or default_solver(data)
         if callable(self.diffusion) or isinstance(self.diffusion, AbstractDiffusion):
             check_starts(self.init(data, key=jr.key(0)), data)

@@ -48,7 +48,7 @@ class Project:
             data = settings.read_data(source.parent)
             model = settings.build_model(source.parent, trust=True)
             model.check_training(data)
-            split = Split.of(data, *parts, seed=settings.train.seed)
+            split = Split.of(data, parts[0] or 0, parts[1], seed=settings.train.seed)
             model.check_training(split.train)
             check_known(model, split.train)
             model = settled(model, split.train, settings.train.substeps)

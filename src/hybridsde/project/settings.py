@@ -73,8 +73,9 @@ class DataSettings(_Table):
     """Limits that states cannot pass, such as { level = [0, 10] }; inf where there is none."""
     test: Share | list[str] | PeriodSettings = 0.2
     """What is kept for scores: a share of the trajectories, names, or { start = …, end = … }."""
-    validation: Share | list[str] | PeriodSettings = 0.15
-    """What of the rest chooses the epoch, in the same ways."""
+    validation: Share | list[str] | PeriodSettings | None = None
+    """What of the rest chooses the epoch, in the same ways; a share of four trajectories or more
+    by default."""
 
 
 class ParameterSettings(_Table):
@@ -298,8 +299,8 @@ class Settings(_Table):
         return read_table(paths, self.columns, separator=self.data.separator)
 
 
-def part_of(given: float | list[str] | PeriodSettings) -> Part:
-    """A part of the recordings as the settings name it."""
+def part_of(given: float | list[str] | PeriodSettings | None) -> Part | None:
+    """A part of the recordings as the settings name it; None where it is left open."""
     return given.build() if isinstance(given, PeriodSettings) else given
 
 

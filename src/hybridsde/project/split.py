@@ -15,6 +15,8 @@ ID, TIME, PART, ORIGIN = "series id", "series time", "series part", "recording"
 PARTS = ("train", "validation", "test")
 FEWEST = 4
 """With fewer recordings than this to train on, validation is a block of rows of each."""
+VALIDATION = 0.15
+"""The share of the recordings that chooses the epoch, unless it is named."""
 BLOCK_ROWS = 200
 """A recording is long enough to spare a block for validation from this many rows on."""
 GAP = 0.02
@@ -48,13 +50,18 @@ class Split:
     test: Trajectories | None
 
     @classmethod
-    def of(cls, data: Trajectories, test: Part, validation: Part, *, seed: int) -> "Split":
+    def of(
+        cls, data: Trajectories, test: Part, validation: Part | None = None, *, seed: int
+    ) -> "Split":
         """By share, name or period; a single recording is cut in time, its end kept for the test.
 
         A share for validation of fewer than four recordings is a block at the end of each, with a
-        gap before it, where they are long enough.
+        gap before it, where they are long enough. Left open, validation is a share of four
+        recordings or more, and of fewer none: a block of a few is missed more than it helps.
         """
         rest, kept = _divided(data, test, "test", seed=seed)
+        if validation is None:
+            validation = VALIDATION if len(set(rest.origins)) >= FEWEST else 0
         if isinstance(validation, float | int) and len(set(rest.origins)) < FEWEST:
             rest, chosen = _end_blocks(rest, float(validation))
         else:
