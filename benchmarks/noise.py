@@ -83,7 +83,7 @@ def measure(system: Simulated, seed: int, epochs: int) -> tuple[np.ndarray, np.n
         objective=hs.EmpiricalPACBayes(
             estimator="filtered", path_kl="mean", solver=hs.Heun(substeps=2)
         ),
-        training=hs.Training(epochs=epochs, batch_size=4),
+        training=hs.Training(epochs=epochs, batch_size=4, learning_rate=5e-3),
         validation=kept,
         seed=seed,
     )

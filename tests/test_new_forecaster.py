@@ -31,7 +31,7 @@ def spec(monkeypatch):
         monkeypatch.setattr(f"{name}.SYSTEMS", registry.SYSTEMS)
     namespace: dict = {"__name__": "__docs__"}
     exec(compile(BLOCK, str(PAGE), "exec"), namespace)
-    return namespace["VectorAutoregression"]
+    return namespace["FirstOrder"]
 
 
 def test_it_is_short():
@@ -72,7 +72,7 @@ def test_it_joins_a_comparison(spec, tmp_path, monkeypatch):
     few.to_csv(tmp_path / "recordings.csv", index=False)
     monkeypatch.setattr(compare, "variants", lambda project: [])
     command = ["compare", str(settings), "--out", str(tmp_path / "c"), "--seeds", "1", "--methods"]
-    result = CliRunner().invoke(app, [*command, "var, climatology"])
+    result = CliRunner().invoke(app, [*command, "var-1, climatology"])
     assert result.exit_code == 0, result.output
     scores = pd.read_csv(tmp_path / "c" / "scores.csv").set_index("method")
-    assert scores.loc["var", "crps"] < scores.loc["climatology", "crps"]
+    assert scores.loc["var-1", "crps"] < scores.loc["climatology", "crps"]

@@ -249,9 +249,15 @@ def test_systems_that_cannot_be_run_are_left_out_with_the_reason(project, monkey
     opened = Project.open(project / "settings.toml")
     with pytest.warns(InputNotice, match="Left out: ") as said:
         found = others(opened, "all")
-    assert [one.method for one in found] == ["npsde", "persistence", "climatology"]
+    assert [one.method for one in found] == [
+        "npsde",
+        "persistence",
+        "climatology",
+        "analogues",
+        "mean-curve",
+    ]
     assert sum("needs diffrax" in str(one.message) for one in said) == 4
-    assert sum("equal steps of time" in str(one.message) for one in said) == 2
+    assert sum("equal steps of time" in str(one.message) for one in said) == 3
 
 
 def test_help_names_every_system_to_compare_with():

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hybridsde as hs
@@ -21,6 +21,7 @@ BOUNDS = Bounds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-1e3, 1e3, width=32), min_size=4, max_size=4))
 def test_a_mirrored_state_is_inside_and_one_inside_is_not_moved(h):
     h = jnp.array(h)

@@ -181,6 +181,11 @@ class AbstractEstimatedBaseline(AbstractBaseline):
         return ClosedForm(self.estimate)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AbstractSimpleBaseline(NoInputs, FixedContext, AbstractSameShape, AbstractEstimatedBaseline):
+    """Estimated at once, without inputs, its size known before any data are."""
+
+
 def refuse_choices(spec: ModelSpec, **given: object) -> None:
     """A `ValueError` for a choice that a system does not leave open."""
     for name, value in given.items():

@@ -20,10 +20,7 @@ from jax import lax
 from hybridsde._parameters import Fixed, Relative
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray
 from hybridsde.baselines.base import (
-    AbstractEstimatedBaseline,
-    AbstractSameShape,
-    FixedContext,
-    NoInputs,
+    AbstractSimpleBaseline,
     direct,
 )
 from hybridsde.data import Batch
@@ -38,7 +35,7 @@ SMALLEST = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class LinearGaussian(NoInputs, FixedContext, AbstractSameShape, AbstractEstimatedBaseline):
+class LinearGaussian(AbstractSimpleBaseline):
     """A linear-Gaussian state-space model (Kalman).
 
     - `states`: dimensions of x.

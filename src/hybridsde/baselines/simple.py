@@ -8,10 +8,7 @@ import jax.numpy as jnp
 from hybridsde._parameters import Fixed, Relative
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.baselines.base import (
-    AbstractEstimatedBaseline,
-    AbstractSameShape,
-    FixedContext,
-    NoInputs,
+    AbstractSimpleBaseline,
     direct,
     since_start,
 )
@@ -25,7 +22,7 @@ SHORTEST = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Persistence(NoInputs, FixedContext, AbstractSameShape, AbstractEstimatedBaseline):
+class Persistence(AbstractSimpleBaseline):
     """Everything stays as it was last seen: a random walk without drift."""
 
     @property
@@ -101,7 +98,7 @@ class RandomWalk(AbstractForecaster):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Climatology(NoInputs, FixedContext, AbstractSameShape, AbstractEstimatedBaseline):
+class Climatology(AbstractSimpleBaseline):
     """Every column has its mean and spread over all training rows, whatever was seen."""
 
     @property

@@ -41,7 +41,7 @@ class Training:
 
     epochs: int = 500
     batch_size: int = 4
-    learning_rate: float = 5e-3
+    learning_rate: float = 1e-2
     schedule: str = "cosine"
     clip: float | None = 10.0
     patience: int | None = None

@@ -10,8 +10,6 @@ from hybridsde.simulate import Heun
 
 STEPS = 1000
 """Gradient steps of a fit."""
-LEARNING_RATE = 0.01
-"""Of Adam at the beginning: the steps are few, and the last ones are short."""
 SAMPLES = 1
 """Draws of the weights in a gradient step: they differ little, and the next step draws anew."""
 FEWEST_EPOCHS = 40
@@ -26,8 +24,7 @@ def default_training(series: int, **chosen) -> Training:
     once = Training(**chosen).batches(series)
     passes = max(1, round(STEPS / FEWEST_EPOCHS / once)) if "epochs" not in chosen else 1
     epochs = max(FEWEST_EPOCHS, round(STEPS / (once * passes)))
-    usual = {"epochs": epochs, "passes": passes, "learning_rate": LEARNING_RATE}
-    return Training(**{**usual, **chosen})
+    return Training(**{"epochs": epochs, "passes": passes, **chosen})
 
 
 def default_solver(data: Batch) -> Heun:

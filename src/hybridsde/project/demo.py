@@ -53,7 +53,7 @@ def run_demo(
         "hybrid": HybridSDE(**shape, hidden=(64, 64), start="first", physics=known),
     }
     loss = EmpiricalPACBayes(estimator="mean_log", path_kl="sum", solver=EulerMaruyama())
-    training = Training(epochs=epochs, batch_size=10)
+    training = Training(epochs=epochs, batch_size=10, learning_rate=5e-3)
     runs = {
         name: fit(
             model,

@@ -13,7 +13,7 @@ from hybridsde.data import Columns, Trajectories, read_table
 from hybridsde.fit import Langevin, Training
 from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid import HybridSDE
-from hybridsde.hybrid.defaults import LEARNING_RATE, SAMPLES, default_training
+from hybridsde.hybrid.defaults import SAMPLES, default_training
 from hybridsde.objective import (
     ELBO,
     AbstractSDEObjective,
@@ -160,7 +160,7 @@ class TrainSettings(_Table):
     samples: Count = SAMPLES
     epochs: Count | None = None
     batch_size: Count = Training.batch_size
-    learning_rate: Positive = LEARNING_RATE
+    learning_rate: Positive = Training.learning_rate
     clip: Positive = 10.0
     substeps: Count | None = None
     piece: Annotated[int, Field(ge=2)] = LONGEST
