@@ -257,7 +257,7 @@ def test_systems_that_cannot_be_run_are_left_out_with_the_reason(project, monkey
         "mean-curve",
     ]
     assert sum("needs diffrax" in str(one.message) for one in said) == 4
-    assert sum("equal steps of time" in str(one.message) for one in said) == 3
+    assert sum("equal steps of time" in str(one.message) for one in said) >= 3
 
 
 def test_help_names_every_system_to_compare_with():

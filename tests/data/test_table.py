@@ -209,3 +209,34 @@ def test_arbitrary_text_is_a_table_or_an_error(tmp_path_factory, content):
         read_csv(path, states=["x"])
     except InputError:
         return
+
+
+LONG = """subject,hour,what,value,dose
+a,0,conc,0,100
+a,1,conc,5,100
+a,1,effect,80,100
+a,2,effect,90,100
+b,0,conc,1,50
+b,3,conc,7,50
+b,3,effect,60,50
+"""
+
+
+def test_a_long_table_has_a_column_for_each_quantity(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text(LONG)
+    columns = Columns(
+        ("conc", "effect"), "hour", "subject", ("dose",), quantity="what", value="value"
+    )
+    data = read_table(path, columns)
+    np.testing.assert_array_equal(data.lengths, [3, 2])
+    np.testing.assert_array_equal(data.values[0], [[0, 0], [5, 80], [0, 90]])
+    np.testing.assert_array_equal(data.observed[0], [[1, 0], [1, 1], [0, 1]])
+    np.testing.assert_array_equal(data.inputs[:, 0, 0], [100, 50])
+    path.write_text(LONG + "b,3,effect,61,50\n")
+    with pytest.raises(hs.InputError, match="'effect' has two values at time 3"):
+        read_table(path, columns)
+    path.write_text(LONG)
+    wrong = Columns(("pain",), "hour", "subject", quantity="what", value="value")
+    with pytest.raises(hs.InputError, match="never names 'pain'; it names conc, effect"):
+        read_table(path, wrong)
