@@ -35,8 +35,9 @@ def fit_notes(run: Run) -> list[Table | Text]:
     known, epochs = run.metadata, len(run.history)
     parts: list[Table | Text] = []
     if known.kept_epoch is not None:
-        by = "validation" if "validation_loss" in run.history else "training"
-        line = f"Kept the model after epoch {known.kept_epoch} of {epochs}, by the {by} loss."
+        line = f"Trained for {epochs} epochs; without validation recordings the last is kept."
+        if "validation_loss" in run.history:
+            line = f"Kept the model after epoch {known.kept_epoch} of {epochs}, by validation."
         if epochs > EARLY and known.kept_epoch <= epochs / EARLY:
             line += (
                 " That is early: the validation recordings differ from the training ones, or the "
