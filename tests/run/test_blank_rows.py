@@ -8,6 +8,7 @@ import pytest
 import hybridsde as hs
 from helpers import wiggles
 
+pytestmark = pytest.mark.slow
 TRAINING = hs.Training(epochs=2, batch_size=3)
 
 
