@@ -18,7 +18,7 @@ from helpers import tree_allclose
 from hybridsde import baselines
 from hybridsde._devices import same_for_seeds
 from hybridsde._streams import Stream, stream
-from hybridsde.baselines.base import since_start
+
 from hybridsde.data import Batch, Clock
 from hybridsde.forecast import SCORES, ClosedForm, GradientDescent, evaluate, evaluate_many
 from hybridsde.forecast.future import future
@@ -287,7 +287,7 @@ def test_steps_of_length_zero_do_not_move_the_clock():
     """A forecast may ask for one time twice, or for that of the last given row."""
     start = recordings().take([0]).start()
     batch = future(start, np.add(start.times, [0.0, 0.5, 0.5, 1.0]), None, 1, Clock())
-    np.testing.assert_allclose(since_start(batch), [[0.0, 0.0, 0.5, 0.5, 1.0]], rtol=1e-6)
+    np.testing.assert_allclose(batch.elapsed, [[0.0, 0.0, 0.5, 0.5, 1.0]], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["linear-Gaussian", "npSDE"], indirect=True)

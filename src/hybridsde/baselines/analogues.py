@@ -12,11 +12,11 @@ import numpy as np
 
 from hybridsde._parameters import Fixed, Relative
 from hybridsde._types import Array, Float, Int, PRNGKeyArray
-from hybridsde.baselines.base import AbstractEstimatedBaseline, FixedContext, direct, since_start
+from hybridsde.baselines.base import AbstractEstimatedBaseline, FixedContext, direct
 from hybridsde.data import Batch
 from hybridsde.fit import Callback, Fitted
 from hybridsde.forecast import AbstractForecaster, Prediction, Requirements, estimated, noise_spread
-from hybridsde.model import GaussianObservation
+from hybridsde.model import GaussianObservation, Standardiser
 
 SHARE = 0.05
 """Precedents that are used, as a share of all."""
@@ -57,20 +57,12 @@ class Analogues(FixedContext, AbstractEstimatedBaseline):
     def init(self, batch: Batch, *, key: PRNGKeyArray | None = None) -> "Precedents":
         """The library of all recordings, gaps bridged by straight lines."""
         del key
-        y, seen = np.asarray(batch.values, float), np.asarray(batch.observed)
-        clock = np.asarray(since_start(batch), float)
         rows = np.asarray(batch.recorded).sum(1)
-        y, seen, clock = (one[:, : rows.max()] for one in (y, seen, clock))
-        mean, sd = y.mean((0, 1), where=seen), y.std((0, 1), where=seen)
-        sd = np.where(sd > 0, sd, 1.0)
-        curves = np.broadcast_to(np.nan_to_num(mean), y.shape).copy()
-        for series, column in np.ndindex(y.shape[0], y.shape[2]):
-            there = seen[series, :, column]
-            if there.any():
-                known = clock[series, there], y[series, there, column]
-                curves[series, :, column] = np.interp(clock[series], *known)
-        each = range(1) if self.first_rows else range(y.shape[1])
-        begins = [(s, r) for s in range(len(y)) for r in each if r + 1 < rows[s]] or [(0, 0)]
+        curves, clock = batch.bridged(), np.asarray(batch.elapsed, float)
+        curves, clock = curves[:, : rows.max()], clock[:, : rows.max()]
+        sd = np.asarray(Standardiser.of(batch.values, batch.observed).sd, float)
+        each = range(1) if self.first_rows else range(curves.shape[1])
+        begins = [(s, r) for s in range(len(curves)) for r in each if r + 1 < rows[s]] or [(0, 0)]
         count = self.neighbours or int(np.clip(SHARE * len(begins), FEWEST, MOST))
         if self.first_rows and self.neighbours is None:
             count = max(5, len(begins) // 3)
@@ -81,7 +73,7 @@ class Analogues(FixedContext, AbstractEstimatedBaseline):
             clock=Fixed(jnp.asarray(clock)),
             inputs=Fixed(batch.inputs[:, : rows.max()]),
             begins=Fixed(jnp.asarray(begins)),
-            ends=Fixed(jnp.asarray(clock[np.arange(len(y)), rows - 1])),
+            ends=Fixed(jnp.asarray(clock[np.arange(len(curves)), rows - 1])),
             sd=Fixed(jnp.asarray(sd)),
             input_sd=Fixed(jnp.maximum(jnp.std(batch.inputs, (0, 1)), 1e-6)),
             count=min(count, len(begins)),
@@ -171,7 +163,7 @@ class Precedents(AbstractForecaster):
     ) -> Prediction:
         """Continuations of randomly chosen neighbours; one that ends stays where it is."""
         del paths_per_weight
-        clock, last = since_start(batch), self.context - 1
+        clock, last = batch.elapsed, self.context - 1
         begins, curves, times = self.begins.value, self.curves.value, self.clock.value
 
         def one(y, seen, u, t, key) -> Float[Array, "draw time obs"]:

@@ -231,8 +231,3 @@ def likelihood_terms(log_likelihood: Float[Array, " series"], penalty: Float[Arr
     """Minus the mean log-likelihood and what is added to it."""
     zero, found = jnp.zeros(()), log_likelihood.mean()
     return Terms(penalty - found, found, zero, penalty, penalty)
-
-
-def since_start(batch: Batch) -> Float[Array, "series time"]:
-    """Times since the first row."""
-    return jnp.pad(jnp.cumsum(batch.steps, 1), [(0, 0), (1, 0)])

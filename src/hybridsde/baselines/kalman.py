@@ -80,7 +80,8 @@ class LinearGaussian(AbstractSimpleBaseline):
                 callback(Progress(iteration + 1, self.iterations, {"loss": np.array(losses[-1])}))
         history = {"loss": np.array(losses)}
         model = self._model(matrices, y, seen)
-        return Fitted(model, history, np.array(False), *[np.array(self.iterations)] * 2)
+        done = np.array(self.iterations)
+        return Fitted(model, history, np.array(False), done, done)
 
     def _model(self, m: "Matrices", y: np.ndarray, seen: np.ndarray) -> "StateSpace":
         centre, scale = _standards(y, seen)

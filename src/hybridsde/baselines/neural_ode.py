@@ -22,7 +22,6 @@ from hybridsde.baselines.base import (
     likelihood_terms,
     noise_of,
     seen_through,
-    since_start,
 )
 from hybridsde.baselines.ode import solve
 from hybridsde.data import Batch
@@ -126,7 +125,7 @@ class LatentODE(AbstractTrained):
             first = self.start.distribution(series.values, series.observed)[0]
             return solve(lambda h: rate * self.network(h), first, times, tolerance=self.tolerance)
 
-        return jax.vmap(one)(batch, since_start(batch))
+        return jax.vmap(one)(batch, batch.elapsed)
 
     def loss(self, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
         """−(1/N) Σ_n Σ_k ln p(y_k | h(t_k))."""

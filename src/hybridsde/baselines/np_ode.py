@@ -31,7 +31,6 @@ from hybridsde.baselines.base import (
     likelihood_terms,
     noise_of,
     seen_through,
-    since_start,
 )
 from hybridsde.baselines.ode import solve
 from hybridsde.data import Batch
@@ -267,7 +266,7 @@ class GaussianProcessODE(AbstractTrained):
     ) -> Float[Array, "sample series time state"]:
         """Paths from row `first` on; earlier rows are as they were recorded."""
         recorded = self.observation.states(batch.values, batch.observed)
-        start, times = recorded[:, first], since_start(batch)[:, first:]
+        start, times = recorded[:, first], batch.elapsed[:, first:]
         if self.diffusion is None:
             found = self._solve(start, times)
             found = jnp.broadcast_to(found, (samples, *found.shape))

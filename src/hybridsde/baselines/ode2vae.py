@@ -36,7 +36,6 @@ from hybridsde.baselines.base import (
     check_own_noise,
     noise_of,
     seen_through,
-    since_start,
 )
 from hybridsde.baselines.ode import solve
 from hybridsde.data import Batch
@@ -195,9 +194,7 @@ class SecondOrderODE(AbstractTrained):
             weight_key, start_key = jr.split(key)
             field = self.network.sample(key=weight_key)
             keys = jr.split(start_key, batch.count)
-            return jax.vmap(lambda *args: self._bound(field, *args))(
-                batch, since_start(batch), keys
-            )
+            return jax.vmap(lambda *args: self._bound(field, *args))(batch, batch.elapsed, keys)
 
         logs, penalty = jax.vmap(one_sample)(jr.split(key, self.samples))
         kl = self.network.kl_to_prior()
@@ -250,7 +247,7 @@ class SecondOrderODE(AbstractTrained):
 
             keys = jr.split(start_key, math.prod(shape)).reshape(shape)
             over_series = jax.vmap(one)
-            return jax.vmap(over_series, (None, None, 0))(batch, since_start(batch), keys)
+            return jax.vmap(over_series, (None, None, 0))(batch, batch.elapsed, keys)
 
         positions = jax.vmap(one_network)(jr.split(key, draws // paths_per_weight))
         return seen_through(self.observation, positions.reshape(draws, *positions.shape[2:]))

@@ -10,7 +10,6 @@ from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.baselines.base import (
     AbstractSimpleBaseline,
     direct,
-    since_start,
 )
 from hybridsde.data import Batch
 from hybridsde.fit import Callback, Fitted
@@ -79,7 +78,7 @@ class RandomWalk(AbstractForecaster):
     ) -> Prediction:
         """The same mean at all times, and a spread that grows."""
         del paths_per_weight, key
-        times = since_start(batch)
+        times = batch.elapsed
         value, when = self.last(batch, times)
         means = jnp.broadcast_to(value[:, None], batch.values.shape)
         elapsed = times[..., None] - when[:, None]

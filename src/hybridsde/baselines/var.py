@@ -79,7 +79,8 @@ class VectorAutoregression(FixedContext, AbstractSameShape, AbstractEstimatedBas
     def estimate(self, batch: Batch, callbacks: tuple[Callback, ...]) -> Fitted[AbstractForecaster]:
         """The order by forecasts of the ends of the recordings, then all matrices from all rows."""
         del callbacks
-        y, u, rows = _bridged(batch)
+        y, u = batch.bridged(), np.asarray(batch.inputs, float)
+        rows = np.asarray(batch.recorded).sum(1)
         scale = np.concatenate([one[:n] for one, n in zip(y, rows, strict=True)]).std(0)
         scale = np.where(scale > 0, scale, 1.0)
         order = self.order or _best_order(y, u, rows, scale)
@@ -98,19 +99,6 @@ class VectorAutoregression(FixedContext, AbstractSameShape, AbstractEstimatedBas
         )
         observation = direct(self, jnp.asarray(SMALLEST * scale))
         return estimated(eqx.tree_at(lambda f: f.observation, found, observation))
-
-
-def _bridged(batch: Batch) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Values without gaps, inputs, and how many rows each series has."""
-    y, seen = np.asarray(batch.values, float).copy(), np.asarray(batch.observed)
-    rows = np.asarray(batch.recorded).sum(1)
-    index = np.arange(y.shape[1])
-    means = np.nan_to_num(y.mean((0, 1), where=seen))
-    for series, column in np.ndindex(y.shape[0], y.shape[2]):
-        there = seen[series, :, column]
-        line = np.interp(index, index[there], y[series, there, column]) if there.any() else None
-        y[series, :, column] = means[column] if line is None else line
-    return y, np.asarray(batch.inputs, float), rows
 
 
 def _features(y: np.ndarray, u: np.ndarray, order: int) -> np.ndarray:

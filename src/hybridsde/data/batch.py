@@ -60,6 +60,26 @@ class Batch(eqx.Module):
             recorded=jnp.ones((count, length), bool),
         )
 
+    @property
+    def elapsed(self) -> Float[Array, "*series time"]:
+        """Times since the first row, exact where times are large."""
+        before = [(0, 0)] * (self.steps.ndim - 1)
+        return jnp.pad(jnp.cumsum(self.steps, -1), [*before, (1, 0)])
+
+    def bridged(self) -> Float[np.ndarray, "series time obs"]:
+        """Values with straight lines over gaps, on the host; means where a column has none."""
+        y, seen = np.asarray(self.values, float), np.asarray(self.observed)
+        clock = np.asarray(self.elapsed, float)
+        with np.errstate(invalid="ignore"):
+            means = y.sum((0, 1), where=seen) / seen.sum((0, 1))
+        lines = np.broadcast_to(np.nan_to_num(means), y.shape).copy()
+        for series, column in np.ndindex(y.shape[0], y.shape[2]):
+            there = seen[series, :, column]
+            if there.any():
+                known = clock[series, there], y[series, there, column]
+                lines[series, :, column] = np.interp(clock[series], *known)
+        return lines
+
     def grid(self, substeps: int, interpolation: str = "held") -> Grid:
         """The steps of one series: those of its clock, or of its rows, each cut into `substeps`."""
         if self.fine is not None:

@@ -209,15 +209,19 @@ class Trajectories:
             origins=tuple(self.origins[s] for s, _, _ in cuts),
         )
 
-    def told(self) -> "Trajectories":
+    def told(self, interpolation: str = "held") -> "Trajectories":
         """Without the rows that say nothing: no value was observed, and inputs stay as they were.
 
-        The first row of a series is kept, where forecasts begin, and a last one that ends inputs.
+        Between "linear" inputs a row also says something where they begin to change. The first row
+        of a series is kept, where forecasts begin.
         """
         rows = np.arange(self.times.shape[1])
         recorded = rows < self.lengths[:, None]
         changed = np.zeros(recorded.shape, bool)
-        changed[:, 1:] = np.any(np.diff(self.inputs, axis=1) != 0, -1)
+        moves = np.any(np.diff(self.inputs, axis=1) != 0, -1)
+        changed[:, 1:] = moves
+        if interpolation == "linear":
+            changed[:, :-1] |= moves
         keep = recorded & (self.observed.any(-1) | changed | (rows == 0))
         if np.array_equal(keep, recorded):
             return self

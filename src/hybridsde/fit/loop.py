@@ -48,7 +48,7 @@ class Fitted(Generic[Model]):
 
     def map(self, function: Callable[[Model], Other]) -> "Fitted[Other]":
         """The same fit with something else made of its model."""
-        return replace(self, model=function(self.model))  # pyright: ignore[reportReturnType]
+        return Fitted(function(self.model), self.history, self.diverged, self.epochs, self.kept)
 
 
 def train(

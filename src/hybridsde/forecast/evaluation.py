@@ -54,7 +54,11 @@ def evaluate(
 
 @eqx.filter_jit
 def evaluate_many(
-    forecasters: AbstractForecaster, test: Batch, draws: int, keys: Keys
+    forecasters: AbstractForecaster,
+    test: Batch,
+    draws: int,
+    keys: Keys,
+    plausible: Float[Array, "obs 2"] | None = None,
 ) -> dict[str, Float[Array, "seed column"]]:
     """Scores of every repetition on its own test series, one after the other.
 
@@ -62,6 +66,6 @@ def evaluate_many(
     """
 
     def one(forecaster: AbstractForecaster, batch: Batch, key: PRNGKeyArray):
-        return evaluate(forecaster, batch, draws, key=key)
+        return evaluate(forecaster, batch, draws, plausible=plausible, key=key)
 
     return over_seeds(one, forecasters, test, keys, one_by_one=True)

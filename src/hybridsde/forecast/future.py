@@ -15,7 +15,7 @@ from hybridsde.forecast.plausible import cut_off, implausible, say_implausible
 from hybridsde.forecast.spec import ModelSpec
 
 ROWS_AT_ONCE = 1_000_000
-"""Rows of sampled futures in one call, which bounds the memory that they take."""
+"""Steps of sampled futures in one call, which bounds the memory that they take."""
 PATHS_PER_WEIGHT = 4
 """Futures that share their weights, where the number of draws allows it."""
 
@@ -81,7 +81,8 @@ def _sample(
 ) -> Prediction:
     """All draws, some at a time."""
     weights = draws // shared
-    size = int(np.clip(ROWS_AT_ONCE // max(1, batch.steps.size * shared), 1, weights))
+    steps = batch.count * batch.solver_steps(1)
+    size = int(np.clip(ROWS_AT_ONCE // max(1, steps * shared), 1, weights))
     parts = [
         _predict(forecaster, batch, size * shared, shared, chunk_key)
         for chunk_key in jr.split(key, -(-weights // size))

@@ -1,11 +1,27 @@
 """Draws that no reader would believe: counted, and cut off where belief ends."""
 
 import warnings
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 
 from hybridsde._errors import InputNotice
 from hybridsde._types import Array, Bool, Float
+from hybridsde.data import Trajectories
+
+IMPLAUSIBLE = 10.0
+"""Forecasts further outside the recorded range than this many times its width are nonsense."""
+
+
+def plausible_range(data: Trajectories, positive: Sequence[str]) -> tuple[tuple[float, float], ...]:
+    """Ten times the recorded range to either side, and not below zero where that cannot be."""
+    found = []
+    for column, name in enumerate(data.states):
+        seen = data.values[..., column][data.observed[..., column]]
+        low, high = (float(seen.min()), float(seen.max())) if seen.size else (-1.0, 1.0)
+        room = IMPLAUSIBLE * ((high - low) or abs(high) or 1.0)
+        found.append((0.0 if name in positive else low - room, high + room))
+    return tuple(found)
 
 
 def implausible(
@@ -25,13 +41,14 @@ def cut_off(
     return jnp.clip(draws, plausible[:, 0], plausible[:, 1])
 
 
-def say_implausible(share: float) -> None:
+def say_implausible(share: float, whose: str = "") -> None:
     """A notice where some draws left the plausible range, or are no numbers."""
     if share > 0:
+        name = f"{whose}: " if whose else ""
         warnings.warn(
-            f"{share:.2%} of the draws left every plausible range (ten times the recorded one) and "
-            "were cut off there. The fitted drift is unstable: give more recordings, declare "
-            "`bounds`, or forecast fewer rows ahead.",
+            f"{name}{share:.2%} of the draws left every plausible range (ten times the recorded "
+            "one) and were cut off there. The fitted drift is unstable: give more recordings, "
+            "declare `bounds`, or forecast fewer rows ahead.",
             InputNotice,
             stacklevel=3,
         )

@@ -18,7 +18,8 @@ from jax.flatten_util import ravel_pytree
 from hybridsde._parameters import trainable
 from hybridsde._types import Array, Float, Scalar
 from hybridsde.data import Batch
-from hybridsde.model import SDE, BayesianSDE, Scale
+from hybridsde.hybrid.numerics import recorded_states
+from hybridsde.model import SDE, BayesianSDE, Standardiser
 from hybridsde.model.network import ZeroNetwork
 from hybridsde.physics import AbstractPhysics
 from hybridsde.simulate import AbstractSolver
@@ -83,8 +84,8 @@ def first_guess(
     most = MOST_SERIES if not looked_for else max(4, MOST_SERIES // (2 * len(looked_for)))
     if batch.count > most:
         batch = batch.take(jnp.asarray(np.linspace(0, batch.count - 1, most).astype(int)))
-    path = _through_recordings(batch, lift, model.scale.value)
-    scale = _spreads(batch)
+    path = jnp.asarray(recorded_states(model, batch, lift))
+    scale = Standardiser.of(batch.values, batch.observed).sd
     shape = (batch.count, len(looked_for))
 
     # Steps of states whose size is not known yet must not be bounded by it.
@@ -158,7 +159,7 @@ def _flow(
     """The known drift from the first row on; states without an equation follow their line."""
     grid = series.grid(solver.substeps)
     free = jnp.asarray(sde.known.gate.known)
-    since = jnp.pad(jnp.cumsum(series.steps), (1, 0))
+    since = series.elapsed
     ends = grid.t + grid.dt - series.times[0]
     along = jax.vmap(lambda column: jnp.interp(ends, since, column), 1, 1)(line)
     h0 = line[0]
@@ -175,31 +176,6 @@ def _flow(
 
     _, path = lax.scan(step, h0, (grid, along))
     return jnp.concatenate([h0[None], path[grid.ends(series.times.shape[0])]])
-
-
-def _through_recordings(
-    batch: Batch, lift: Float[Array, "state obs"], scale: Scale
-) -> Float[Array, "series time state"]:
-    """Straight lines through the recorded values of every state; means where there are none."""
-    values, seen = np.asarray(batch.values, float), np.asarray(batch.observed)
-    since = np.pad(np.cumsum(np.asarray(batch.steps, float), 1), [(0, 0), (1, 0)])
-    means = values.mean((0, 1), where=seen) if seen.any() else np.zeros(values.shape[-1])
-    lines = np.empty_like(values)
-    for series, column in np.ndindex(values.shape[0], values.shape[2]):
-        there = seen[series, :, column]
-        lines[series, :, column] = (
-            np.interp(since[series], since[series, there], values[series, there, column])
-            if there.any()
-            else np.nan_to_num(means[column])
-        )
-    measured = np.any(np.asarray(lift) != 0, 1)
-    states = lines @ np.asarray(lift, float).T
-    return jnp.asarray(np.where(measured, states, np.asarray(scale.states.mean, float)))
-
-
-def _spreads(batch: Batch) -> Float[Array, " obs"]:
-    sd = jnp.std(batch.values, (0, 1), where=batch.observed)
-    return jnp.where(sd > 0, sd, 1.0)
 
 
 def _places(

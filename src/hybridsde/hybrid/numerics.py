@@ -115,9 +115,8 @@ def choose_step(model: BayesianSDE, batch: Batch, lift: Float[Array, "state obs"
 
 def usual_interval(batch: Batch) -> float:
     """The median time between rows that say something."""
-    told = np.asarray(batch.observed.any(-1))
-    since = np.pad(np.cumsum(np.asarray(batch.steps, float), 1), [(0, 0), (1, 0)])
-    gaps = np.concatenate([np.diff(t[seen]) for t, seen in zip(since, told, strict=True)])
+    told, clock = np.asarray(batch.observed.any(-1)), np.asarray(batch.elapsed, float)
+    gaps = np.concatenate([np.diff(t[seen]) for t, seen in zip(clock, told, strict=True)])
     gaps = gaps[gaps > 0]
     if not gaps.size:
         gaps = np.asarray(batch.steps)[np.asarray(batch.steps) > 0]
@@ -149,14 +148,19 @@ def known_rates(
 def probes(
     model: BayesianSDE, batch: Batch, lift: Float[Array, "state obs"]
 ) -> tuple[Float[Array, "row state"], Float[Array, " row"], Float[Array, "row input"]]:
-    """Recorded states, with times and inputs; what is not measured stands at its typical value."""
-    mean = np.asarray(model.scale.value.states.mean)
-    observed, values = np.asarray(batch.observed), np.asarray(batch.values)
-    told = np.argwhere(observed.any(-1))
+    """Some recorded states, with times and inputs."""
+    told = np.argwhere(np.asarray(batch.observed.any(-1)))
     chosen = told[np.linspace(0, len(told) - 1, min(PROBES, len(told))).astype(int)]
     series, row = chosen.T
-    lifted = np.where(observed, values, np.nan)[series, row] @ np.asarray(lift).T
-    measured = np.any(np.asarray(lift) != 0, 1)
-    states = np.where(measured & np.isfinite(lifted), lifted, mean)
+    states = recorded_states(model, batch, lift)[series, row]
     times, inputs = np.asarray(batch.times)[series, row], np.asarray(batch.inputs)[series, row]
     return jnp.asarray(states), jnp.asarray(times), jnp.asarray(inputs)
+
+
+def recorded_states(
+    model: BayesianSDE, batch: Batch, lift: Float[Array, "state obs"]
+) -> Float[np.ndarray, "series time state"]:
+    """States by straight lines through what was recorded; others stand at their typical value."""
+    measured = np.any(np.asarray(lift) != 0, 1)
+    states = batch.bridged() @ np.asarray(lift, float).T
+    return np.where(measured, states, np.asarray(model.scale.value.states.mean, float))

@@ -253,7 +253,7 @@ class HybridSDE(ModelSpec):
         spec = replace(self, numerics=chosen)
         if self.latent is not None or (chosen.step is not None and chosen.typical is not None):
             return spec
-        pieces = encoded.told().windows(LONGEST, LONGEST - 1, least=2)
+        pieces = encoded.told(self.interpolation).windows(LONGEST, LONGEST - 1, least=2)
         batch, lift = Batch.of(pieces, replace(spec.clock, step=None)), self._lift()
         model = eqx.filter_jit(spec.init)(batch, key=jr.key(0))
         step = chosen.step or choose_step(model, batch, lift)
@@ -321,7 +321,7 @@ class HybridSDE(ModelSpec):
         training: Training | None = None,
         langevin: Langevin | None = None,
     ) -> GradientDescent:
-        """Empirical PAC-Bayes by default, Heun's rule, and a few thousand steps of Adam."""
+        """Empirical PAC-Bayes by default, Heun's rule, and a thousand steps of Adam."""
         loss = EmpiricalPACBayes(samples=SAMPLES) if objective is None else objective
         if not isinstance(loss, AbstractSDEObjective):
             raise ValueError(f"`objective` must be a loss of an SDE, but is {loss!r}.")

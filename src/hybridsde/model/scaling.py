@@ -98,8 +98,7 @@ class _Slopes(eqx.Module):
     def of(cls, batch: Batch) -> "_Slopes":
         """Observed rows are moved to the front of every column first, so gaps are bridged."""
         order = jnp.argsort(~batch.observed, axis=1, stable=True)
-        since_start = jnp.pad(jnp.cumsum(batch.steps, 1), [(0, 0), (1, 0)])[..., None]
-        t = jnp.take_along_axis(jnp.broadcast_to(since_start, order.shape), order, 1)
+        t = jnp.take_along_axis(jnp.broadcast_to(batch.elapsed[..., None], order.shape), order, 1)
         y = jnp.take_along_axis(batch.values, order, 1)
         seen = jnp.take_along_axis(batch.observed, order, 1)[:, 1:]
         dt = jnp.where(seen, jnp.diff(t, axis=1), 1.0)

@@ -131,6 +131,7 @@ def _problem(setting: Setting, *, seed: int):
     batch = Batch.regular(values, INTERVAL)
     hybrid = HybridSDE(
         states=states,
+        far="free",
         diffusion=_diffusion(setting),
         noise=1.0,
         hidden=(setting.width, setting.width),

@@ -47,6 +47,7 @@ PRESETS = {
     "paper": Preset(
         HybridSDE(
             states=lorenz.STATES,
+            far="free",
             diffusion=lorenz.DIFFUSION,
             noise=1.0,
             hidden=(100, 100),
@@ -62,6 +63,7 @@ PRESETS = {
     "recommended": Preset(
         HybridSDE(
             states=lorenz.STATES,
+            far="free",
             diffusion=lorenz.DIFFUSION,
             noise=0.4,
             hidden=(64, 64),

@@ -37,6 +37,7 @@ PRESETS = {
     "paper": Preset(
         HybridSDE(
             states=lotka_volterra.STATES,
+            far="free",
             diffusion=lotka_volterra.DIFFUSION,
             noise=0.1,
             hidden=(50, 50, 50, 50),
@@ -54,6 +55,7 @@ PRESETS = {
     "recommended": Preset(
         HybridSDE(
             states=lotka_volterra.STATES,
+            far="free",
             diffusion=lotka_volterra.DIFFUSION,
             noise=0.1,
             hidden=(32, 32),

@@ -120,7 +120,8 @@ def run_row(
     train, test, models = prepare(system, protocol, model, gate, keys)
 
     def untrained() -> Fitted:
-        return Fitted(models, {}, np.zeros(repetitions, bool), *[np.zeros(repetitions, int)] * 2)
+        none = np.zeros(repetitions, int)
+        return Fitted(models, {}, none.astype(bool), none, none)
 
     def forecaster(model: BayesianSDE) -> AbstractForecaster:
         base = SDEForecaster(model, preset.solver)

@@ -43,6 +43,7 @@ class System:
         """The true SDE, observed all but exactly: in expectation, no forecast is better."""
         return HybridSDE(
             states=self.states,
+            far="free",
             physics=self.truth(),
             diffusion=self.diffusion,
             noise=1e-3,

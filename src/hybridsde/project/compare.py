@@ -18,6 +18,7 @@ from hybridsde._types import Array, Keys
 from hybridsde.data import Trajectories
 from hybridsde.fit import Callback, CallbackFactory, Training
 from hybridsde.forecast import SCORES, AbstractForecaster, ModelSpec
+from hybridsde.forecast.plausible import plausible_range, say_implausible
 from hybridsde.objective import AbstractObjective
 from hybridsde.project.project import Project
 from hybridsde.project.settings import PhysicsSettings
@@ -131,6 +132,7 @@ def compare(
             continue
         callbacks = watch(candidate.name) if watch else ()
         found = repeat(project, candidate, seeds, callbacks)
+        say_implausible(float(np.mean(found.scores["implausible"][:, -1])), candidate.name)
         frame = pd.DataFrame({name: np.asarray(found.scores[name][:, -1]) for name in SCORES})
         yield frame.assign(
             seed=np.asarray(seeds_of(project, seeds)),
@@ -171,6 +173,7 @@ def repeat(
         draws=project.settings.forecast.draws,
         keys=_keys(numbers, Stream.FORECAST),
         adjust=calibrated,
+        plausible=jnp.asarray(plausible_range(project.split.train, spec.positive)),
     )
 
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from hybridsde._devices import over_seeds
 from hybridsde._errors import InputError
@@ -120,7 +120,7 @@ def better_factor(
     middle = len(factors) // 2
     if count < 2:
         return jnp.ones(())
-    least = float(student.ppf(CONFIDENCE, count - 1))
+    least = float(stdtrit(count - 1, CONFIDENCE))
     means = losses.mean(1)
     best = jnp.argmin(means)
 

@@ -20,6 +20,7 @@ from hybridsde.forecast import (
     GradientDescent,
     ModelSpec,
 )
+from hybridsde.forecast.plausible import plausible_range
 from hybridsde.forecast.spec import common_step
 from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
 from hybridsde.hybrid.failure import why_not_finite
@@ -31,9 +32,6 @@ from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
 from hybridsde.store.metadata import RunMetadata
 from hybridsde.store.spec_io import physics_source, write_spec
-
-IMPLAUSIBLE = 10.0
-"""Forecasts further outside the recorded range than this many times its width are nonsense."""
 
 
 def fit(
@@ -103,23 +101,12 @@ def fit(
         interval,
         kept_epoch=int(fitted.kept) if trained else None,
         parameters=_parameters(model, fitted.model, batch),
-        plausible=plausible_range(data, model),
+        plausible=plausible_range(data, model.positive),
     )
     run = Run(model, fitted.model, history, bool(fitted.diverged), seed, metadata)
     if validation is None or not run.forecaster.spreads():
         return run
     return calibrate(run, forecast_windows(validation, horizon, model.context))
-
-
-def plausible_range(data: Trajectories, model: ModelSpec) -> tuple[tuple[float, float], ...]:
-    """Ten times the recorded range to either side, and not below zero where that cannot be."""
-    found = []
-    for column, name in enumerate(data.states):
-        seen = data.values[..., column][data.observed[..., column]]
-        low, high = (float(seen.min()), float(seen.max())) if seen.size else (-1.0, 1.0)
-        room = IMPLAUSIBLE * ((high - low) or abs(high) or 1.0)
-        found.append((0.0 if name in model.positive else low - room, high + room))
-    return tuple(found)
 
 
 def _parameters(
@@ -152,7 +139,7 @@ def training_windows(
     """Recordings as they are trained on: long ones in windows that follow each other."""
     chosen = training or Training()
     if not model.requirements.regular:
-        data = data.told()
+        data = data.told(model.clock.interpolation)
     if model.requirements.whole or chosen.windows is not None or chosen.longest is None:
         return data
     return data.windows(chosen.longest, chosen.longest - 1, least=model.context + 1)

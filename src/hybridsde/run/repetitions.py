@@ -31,11 +31,13 @@ def fit_and_score(
     draws: int,
     keys: Keys,
     adjust: Adjust | None = None,
+    plausible: Float[Array, "obs 2"] | None = None,
 ) -> Repetitions:
     """Fit all repetitions, adjust what was found (calibration, ensembles), and score it.
 
-    Arrays of `test` begin with a `seed` axis; `keys` are those of the scored forecasts.
+    Arrays of `test` begin with a `seed` axis; `keys` are those of the scored forecasts. Draws
+    outside the `plausible` range are counted and cut off there; see `evaluate`.
     """
     fitted = fit_many()
     found = fitted.model if adjust is None else adjust(fitted.model)
-    return Repetitions(found, evaluate_many(found, test, draws, keys), fitted.diverged)
+    return Repetitions(found, evaluate_many(found, test, draws, keys, plausible), fitted.diverged)
