@@ -3,9 +3,9 @@
     HYBRIDSDE_DATA=… python benchmarks/tanks.py [--seeds 10] [--out docs/results/tanks.md]
 
 Textbook equations with four learned parameters, the upper tank not measured, default settings
-(Schoukens and Noël 2017). Beside the hybrid: least squares on the same equations (physics alone),
-and autoregressions with the input. RMSE in volts; the first four rows do not count, as in the
-benchmark.
+(Schoukens and Noël 2017). Beside the hybrid: the same equations alone, which begin at least
+squares, and autoregressions with the input. RMSE in volts; the first four rows do not count, as in
+the benchmark.
 """
 
 import argparse

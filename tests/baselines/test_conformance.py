@@ -18,7 +18,6 @@ from helpers import tree_allclose
 from hybridsde import baselines
 from hybridsde._devices import same_for_seeds
 from hybridsde._streams import Stream, stream
-
 from hybridsde.data import Batch, Clock
 from hybridsde.forecast import SCORES, ClosedForm, GradientDescent, evaluate, evaluate_many
 from hybridsde.forecast.future import future

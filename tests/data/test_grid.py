@@ -90,3 +90,25 @@ def test_rows_that_say_nothing_are_left_out():
     np.testing.assert_array_equal(told.times[0], [0.0, 2.0, 3.0])
     np.testing.assert_array_equal(told.inputs[0, :, 0], [0.0, 5.0, 5.0])
     np.testing.assert_array_equal(told.observed[:, :, 0], [[1, 0, 1], [1, 1, 0]])
+
+
+def test_a_row_between_linear_inputs_says_where_they_begin_to_change():
+    data = hs.Trajectories.from_arrays(
+        [[0.0, 1.0, 2.0]],
+        [np.ones((3, 1))],
+        observed=[[[True], [False], [True]]],
+        inputs=[[[0.0], [0.0], [4.0]]],
+    )
+    assert data.told("held").lengths[0] == 2
+    assert data.told("linear").lengths[0] == 3
+
+
+def test_gaps_are_bridged_by_straight_lines():
+    data = hs.Trajectories.from_arrays(
+        [[0.0, 1.0, 4.0, 5.0]],
+        [[[0.0, 1.0], [9.0, 3.0], [8.0, 9.0], [9.0, 9.0]]],
+        observed=[[[True, True], [False, True], [True, False], [False, False]]],
+    )
+    lines = Batch.of(data).bridged()[0]
+    np.testing.assert_allclose(lines[:, 0], [0.0, 2.0, 8.0, 8.0])
+    np.testing.assert_allclose(lines[:, 1], [1.0, 3.0, 3.0, 3.0])

@@ -85,6 +85,34 @@ def test_an_unmeasured_state_starts_where_it_is_declared(start, expected, spread
         assert not any(row[2] for row in made.sees)
 
 
+def test_a_range_is_in_the_units_of_a_state_that_is_measured_but_not_at_the_start():
+    rng = np.random.default_rng(0)
+    data = hs.Trajectories.from_arrays(
+        [np.arange(6.0)] * 2, [100 + 5 * rng.normal(size=(6, 1)) for _ in range(2)], states=("x",)
+    )
+    model = hs.HybridSDE(states=("x",), start={"x": (40.0, 60.0)}, hidden=(4,))
+    made = model.init(Batch.of(data), key=jr.key(0))
+    series = one_series(data.values[0], np.zeros((6, 1), bool))
+    draws = jax.vmap(lambda e: made.initial_state(series, e))(jr.normal(jr.key(1), (4000, 1)))
+    np.testing.assert_allclose(draws.mean(), 50.0, atol=5 * 5.0 / np.sqrt(4000))
+    np.testing.assert_allclose(draws.std(), 5.0, rtol=0.1)
+
+
+def test_a_positive_state_starts_at_the_logarithm_of_its_column():
+    data = hs.Trajectories.from_arrays(
+        [np.arange(6.0)] * 2, [np.random.default_rng(0).normal(size=(6, 1))] * 2, states=("x",),
+        inputs=[np.full((6, 1), 7.0)] * 2, input_names=("dose",),
+    )  # fmt: skip
+    model = hs.HybridSDE(
+        states=("x", "z"), observed=("x",), inputs=("dose",), start={"z": "dose"}, positive=("z",)
+    )
+    made = model.init(Batch.of(data), key=jr.key(0))
+    series = one_series(data.values[0], None, data.inputs[0])
+    np.testing.assert_allclose(made.initial_state(series, jnp.ones(2))[1], np.log(7.0), rtol=1e-5)
+    with pytest.raises(ValueError, match="must be above zero, because it is `positive`"):
+        hs.HybridSDE(states=("x", "z"), observed=("x",), start={"z": 0.0}, positive=("z",))
+
+
 def tank(**settings):
     rng = np.random.default_rng(0)
     data = hs.Trajectories.from_arrays(

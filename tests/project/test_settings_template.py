@@ -38,3 +38,25 @@ def test_another_separator_and_a_time_without_a_name(tmp_path):
 def test_what_cannot_be_guessed_is_said(text, message, tmp_path):
     with pytest.raises(InputError, match=message):
         guess(tmp_path, text)
+
+
+def test_inputs_ids_and_row_numbers_are_recognised(tmp_path):
+    rows = ["row,batch_name,hours,valve,level"]
+    rows += [
+        f"{n},{'first' if n < 30 else 'second'},{(n % 30) * 0.5},{n // 15},{1 + 0.1 * n**1.5:.3f}"
+        for n in range(60)
+    ]
+    found = guess(tmp_path, "\n".join(rows))
+    assert found["time"] == "hours"
+    assert found["id"] == "batch_name"
+    assert found["inputs"] == ["valve"]
+    assert found["states"] == ["level"]
+
+
+def test_a_long_table_is_recognised(tmp_path):
+    rows = ["subject,t,what,value"]
+    rows += [f"{s},{t},{q},{t * 1.5 + s}" for s in (1, 2) for t in range(8) for q in ("a", "b")]
+    found = guess(tmp_path, "\n".join(rows))
+    assert (found["quantity"], found["value"]) == ("what", "value")
+    assert found["states"] == ["a", "b"]
+    assert found["id"] == "subject"

@@ -9,6 +9,7 @@ from helpers import single_rollout, strong_order
 from hybridsde.data import Grid
 from hybridsde.model import physics_sde
 from hybridsde.simulate import Heun, Rosenbrock
+from hybridsde.simulate.solver import IMPLICIT
 
 
 def end(physics, solver, steps, h0, horizon=1.0):
@@ -32,6 +33,19 @@ def test_stiff_decay_is_stable_with_steps_of_a_tenth():
     np.testing.assert_allclose(stiff, np.exp(-1.0), rtol=0.01)
     explicit = end(physics, Heun(), 10, [0.0, 1.0])
     assert not np.allclose(explicit[0], np.exp(-1.0), rtol=0.5)
+
+
+def test_the_stationary_variance_of_a_stiff_state_is_the_one_that_is_stated():
+    """2z/(1 + az)² of G²/2λ, z = λΔt, up to what is left of the state after a step."""
+    rate, g, dt = 2000.0, 0.3, 0.1
+    sde = physics_sde(hs.equations("dx0 = -2000*x0"), g, ("x0",))
+    zero = jnp.zeros(1)
+    found = Rosenbrock().transition(sde, jnp.zeros(()), zero, jnp.zeros(0), jnp.asarray(dt), None)
+    a, b = float(found.by_state[0, 0]), float(found.by_noise[0, 0])
+    assert abs(a) < 0.05
+    z = rate * dt
+    share = b**2 * dt / (1 - a**2) / (g**2 / (2 * rate))
+    assert share == pytest.approx(2 * z / (1 + IMPLICIT * z) ** 2, rel=0.01)
 
 
 def test_the_transition_is_the_slope_of_the_step():

@@ -9,6 +9,7 @@ import pytest
 
 import hybridsde as hs
 from helpers import wiggles
+from hybridsde.store.formats import upgraded
 
 FIRST = Path(__file__).parent / "format1"
 """Written by version 0.1.0: `HybridSDE(states=("x", "y"), physics=equations("dx = 2*y"),
@@ -59,3 +60,13 @@ def test_what_cannot_be_read_is_named(lacks, message, tmp_path):
     path.write_text(json.dumps(content))
     with pytest.raises(hs.InputError, match=message):
         hs.Run.load(tmp_path / "run")
+
+
+def test_a_model_of_format_2_does_not_fade(tmp_path):
+    spec = {"class": "HybridSDE", "states": ["x"], "physics": {"kind": "none"}}
+    frozen = {**spec, "physics": {"kind": "frozen", "model": spec}}
+    found = upgraded({"format": 2, "spec": frozen}, tmp_path)["spec"]
+    assert found["far"] == "free"
+    assert found["physics"]["model"]["far"] == "free"
+    other = {"class": "Persistence", "observed": ["x"]}
+    assert upgraded({"format": 2, "spec": other}, tmp_path)["spec"] == other

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from hybridsde._errors import suggest
 
+ENDLESS = (-math.inf, math.inf)
+"""Limits of a state that has none."""
 INFER = "infer"
 """A start that is learned, from a guess by physics and data."""
 TIME = "t"
@@ -90,7 +92,10 @@ def visible(
 
 
 def check_starts_given(
-    start: Mapping[str, object], states: tuple[str, ...], inputs: tuple[str, ...]
+    start: Mapping[str, object],
+    states: tuple[str, ...],
+    inputs: tuple[str, ...],
+    positive: Sequence[str] = (),
 ) -> None:
     """A number, a column of the inputs, a range or "infer", by name of a state."""
     for name, given in start.items():
@@ -118,3 +123,6 @@ def check_starts_given(
                 f"`start` of {name!r} must be a number, a column, a range such as [0, 10] or "
                 f"'infer', but is {given!r}."
             )
+        smallest = min(given) if isinstance(given, list | tuple) else given
+        if name in positive and isinstance(smallest, int | float) and smallest <= 0:
+            raise ValueError(f"`start` of {name!r} must be above zero, because it is `positive`.")

@@ -76,6 +76,8 @@ class UncertainStart(AbstractStart):
     """Starts in raw units where they are known, else NaN."""
     columns: tuple[int | None, ...] | None = eqx.field(static=True, default=None)
     """The input that holds the start of a state."""
+    logarithms: tuple[bool, ...] | None = eqx.field(static=True, default=None)
+    """Which states are logarithms of what the columns hold."""
 
     def normals(self, states: int) -> int:
         """One for every state."""
@@ -99,5 +101,8 @@ class UncertainStart(AbstractStart):
             anywhere = jnp.where(jnp.isnan(given), anywhere, jnp.nan_to_num(given))
         for state, column in enumerate(self.columns or ()):
             if column is not None:
-                anywhere = anywhere.at[state].set(series.inputs[0, column])
+                value = series.inputs[0, column]
+                if self.logarithms is not None and self.logarithms[state]:
+                    value = jnp.log(jnp.maximum(value, jnp.finfo(value.dtype).tiny))
+                anywhere = anywhere.at[state].set(value)
         return inverse @ blurred + left_open @ anywhere

@@ -226,8 +226,9 @@ class Rosenbrock(AbstractDifferentiatedSolver):
 
     ROS2 of Verwer, Spee, Blom and Hundsdorfer (1999): L-stable, and of second order whatever
     matrix stands for the Jacobian, so that of the known part is enough. Noise is damped as the
-    drift is; where the physics is much faster than the step, the spread is then too small by
-    less than the spread itself. Moves are bounded as in `Heun`.
+    drift is. Of a state that decays at a rate λ, the stationary variance is then 2λΔt/(1 + aλΔt)²
+    of the true one where λΔt is large: the spread of what the step cannot follow is too small.
+    Moves are bounded as in `Heun`.
     """
 
     substeps: int = eqx.field(static=True, default=1)

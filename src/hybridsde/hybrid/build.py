@@ -1,0 +1,257 @@
+"""From a declaration and data to an untrained model: one function for each piece."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from hybridsde._parameters import AbstractParameter, Fixed, Free, Positive, Relative
+from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde.data import Batch
+from hybridsde.hybrid.checks import ENDLESS, INFER, check_bounds, visible
+from hybridsde.hybrid.declaration import AbstractDeclaration
+from hybridsde.model.bayesian import AbstractBayesianNetwork, BayesianMLP, NothingLearned
+from hybridsde.model.bounds import MARGIN, Bounds
+from hybridsde.model.diffusion import (
+    AbstractDiffusion,
+    DiagonalDiffusion,
+    check_diagonal,
+    constant_diffusion,
+    function_diffusion,
+)
+from hybridsde.model.drift import KnownDrift, make_gate
+from hybridsde.model.latent import encoder_and_decoder
+from hybridsde.model.observation import (
+    GaussianObservation,
+    has_orthonormal_rows,
+    observation_matrix,
+)
+from hybridsde.model.reach import Reach
+from hybridsde.model.scaling import Scale, Standardiser, rough_diffusion
+from hybridsde.model.sde import BayesianSDE
+from hybridsde.model.start import AbstractStart, FirstObservation, UncertainStart
+from hybridsde.model.weights import WEIGHTS
+from hybridsde.physics import PositivePhysics
+
+LEARN, GUESS = "learn", "guess"
+SMALLEST = 1e-2
+"""Learned spreads stay above this share of the guess that they begin from."""
+NOISE_PART = 20
+"""A guess at the noise: this part of an observation's spread."""
+RANGE_SPREADS = 4.0
+"""A range of starts is taken for this many standard deviations."""
+
+
+def untrained(declared: AbstractDeclaration, batch: Batch, *, key: PRNGKeyArray) -> BayesianSDE:
+    """The model before training, its scales measured on `batch`."""
+    states, names, lift = tuple(declared.states), declared.observations, declared.lift
+    latent = declared.latent
+    network_key, latent_key = (key, key) if latent is None else jr.split(key)
+    measured = scale_of(declared, batch)
+    raw = Scale.identity(len(states), len(declared.inputs))
+    scale = measured if declared.standardise else raw
+    if latent is None:
+        start, observation = start_of(declared, scale), linear_observation(declared, batch)
+    else:
+        sd = noise_of(declared, batch)
+        start, observation = encoder_and_decoder(
+            latent, batch, len(states), names, sd, key=latent_key
+        )
+    known = known_drift_of(declared, batch)
+    fades = declared.far == "fade" and latent is None and declared.hidden is not None
+    return BayesianSDE(
+        network=network_of(declared, key=network_key),
+        weights=WEIGHTS[declared.weights],
+        known=known,
+        diffusion=diffusion_of(declared, batch),
+        observation=observation,
+        start=start,
+        scale=Fixed(scale),
+        autonomous=declared.autonomous,
+        interpolation=declared.interpolation,
+        context=declared.context,
+        first_scored_row=1 if latent is None else 0,
+        reach=Fixed(Reach.of(batch, lift, scale, known.gate.known)) if fades else None,
+        sees=visible_of(declared),
+        bounds=bounds_of(declared, measured),
+    )
+
+
+def scale_of(declared: AbstractDeclaration, batch: Batch) -> Scale:
+    """Measured, with guesses for states that are not."""
+    scale = Scale.of(batch, declared.lift)
+    for name, (mean, sd) in (declared.numerics.typical or {}).items():
+        at = tuple(declared.states).index(name)
+        scale = eqx.tree_at(
+            lambda s: (s.states.mean, s.states.sd, s.rate),
+            scale,
+            (
+                scale.states.mean.at[at].set(mean),
+                scale.states.sd.at[at].set(sd),
+                scale.rate.at[at].multiply(sd / scale.states.sd[at]),
+            ),
+        )
+    return scale
+
+
+def visible_of(declared: AbstractDeclaration) -> tuple[tuple[bool, ...], ...] | None:
+    """What the learned part of each state may depend on; not on columns that are starts."""
+    states, inputs = tuple(declared.states), tuple(declared.inputs)
+    columns = [one for one in declared.start_of.values() if isinstance(one, str) and one in inputs]
+    return visible(
+        declared.exact,
+        declared.sees,
+        states,
+        inputs,
+        declared.physics.known(states, inputs),
+        columns,
+        autonomous=declared.autonomous,
+    )
+
+
+def bounds_of(declared: AbstractDeclaration, scale: Scale) -> Fixed | None:
+    """Limits of all states, where there are any."""
+    if not declared.bounds:
+        return None
+    pairs = check_bounds(declared.bounds, tuple(declared.states), declared.positive)
+    low, high = np.array([pairs.get(name, ENDLESS) for name in declared.states]).T
+    width = jnp.minimum(scale.states.sd, jnp.asarray(high - low))
+    return Fixed(Bounds(jnp.asarray(low), jnp.asarray(high), MARGIN * width))
+
+
+def linear_observation(declared: AbstractDeclaration, batch: Batch) -> GaussianObservation:
+    """States, or combinations of them, measured with noise; bounded ones within their limits."""
+    names, matrix = observation_matrix(declared.observed, tuple(declared.states))
+    limits = None
+    if declared.bounds and not isinstance(declared.observed, Mapping):
+        pairs = check_bounds(declared.bounds, tuple(declared.states), declared.positive)
+        limits = tuple(pairs.get(name, ENDLESS) for name in names)
+    return GaussianObservation(
+        matrix=Fixed(jnp.asarray(matrix)),
+        sd=noise_of(declared, batch),
+        names=names,
+        orthonormal=has_orthonormal_rows(matrix),
+        positive=tuple(name for name in names if name in declared.positive),
+        limits=limits,
+    )
+
+
+def network_of(declared: AbstractDeclaration, *, key: PRNGKeyArray) -> AbstractBayesianNetwork:
+    """The drift network, or none."""
+    states = len(declared.states)
+    if declared.hidden is None:
+        return NothingLearned(states)
+    features = states + len(declared.inputs) + (not declared.autonomous)
+    return BayesianMLP.init(
+        (features, *declared.hidden, states),
+        declared.activation,
+        sd=declared.initial_sd,
+        prior_sd=declared.prior_sd,
+        last=declared.last_layer,
+        key=key,
+    )
+
+
+def known_drift_of(declared: AbstractDeclaration, batch: Batch | None = None) -> KnownDrift:
+    """Known physics behind its gate, of logarithms where states are positive."""
+    states, inputs = tuple(declared.states), tuple(declared.inputs)
+    physics, positive = declared.physics, tuple(declared.positive)
+    known = physics.known(states, inputs)
+    if positive:
+        highest = jnp.zeros(len(positive)) if batch is None else _highest(declared, batch)
+        physics = PositivePhysics(physics, positive, Fixed(highest))
+    return KnownDrift(physics, make_gate(declared.gate, states, known), states, inputs)
+
+
+def _highest(declared: AbstractDeclaration, batch: Batch) -> Float[Array, " positive"]:
+    """The largest recorded logarithm of each positive state; zero where it is not measured."""
+    names = declared.observations
+    largest = jnp.max(batch.values, (0, 1), where=batch.observed, initial=-jnp.inf)
+    unseen = jnp.full((), -jnp.inf)
+    found = [largest[names.index(one)] if one in names else unseen for one in declared.positive]
+    return jnp.nan_to_num(jnp.stack(found), neginf=0.0)
+
+
+def diffusion_of(declared: AbstractDeclaration, batch: Batch) -> AbstractDiffusion:
+    """G as declared, or a guess, to be kept or to begin with."""
+    wanted = spread_wanted(declared, declared.diffusion)
+    if wanted is None:
+        return declared_diffusion(declared)
+    typical = declared.numerics.typical or {}
+    sizes = jnp.array([typical.get(name, (0.0, 1.0))[1] for name in declared.states])
+    guess = Fixed(rough_diffusion(batch, declared.lift) * sizes)
+    if wanted == GUESS:
+        return DiagonalDiffusion(guess)
+    factor = Positive.of(np.full(len(declared.states), 0.5), floor=SMALLEST)
+    return DiagonalDiffusion(Relative(guess, factor))
+
+
+def declared_diffusion(declared: AbstractDeclaration) -> AbstractDiffusion:
+    """G as declared."""
+    states, given = tuple(declared.states), declared.diffusion
+    if isinstance(given, AbstractDiffusion):
+        return given
+    if isinstance(given, AbstractParameter):
+        check_diagonal(np.asarray(given.value, float), states)
+        return DiagonalDiffusion(given)
+    if callable(given):
+        return function_diffusion(given, states)
+    return constant_diffusion(np.asarray(given, float), states)
+
+
+def noise_of(declared: AbstractDeclaration, batch: Batch) -> AbstractParameter:
+    """σ as declared, or a guess, to be kept or to begin with."""
+    if isinstance(declared.noise, AbstractParameter):
+        return declared.noise
+    if not isinstance(declared.noise, str | None):
+        return Fixed(jnp.asarray(declared.noise, float))
+    guess = Fixed(Standardiser.of(batch.values, batch.observed).sd / NOISE_PART)
+    if spread_wanted(declared, declared.noise) == GUESS:
+        return guess
+    return Relative(guess, Positive.of(np.ones(batch.values.shape[-1]), floor=SMALLEST))
+
+
+def spread_wanted(declared: AbstractDeclaration, given: object) -> str | None:
+    """How a spread that is not declared as numbers comes about."""
+    if given is None:
+        return LEARN if declared.latent is None else GUESS
+    return given if isinstance(given, str) else None
+
+
+def start_of(declared: AbstractDeclaration, scale: Scale) -> AbstractStart:
+    """p(h₀): as declared, or the first row and what is given by name."""
+    if isinstance(declared.start, AbstractStart):
+        return declared.start
+    states = tuple(declared.states)
+    middle, spread = jnp.zeros(len(states)), jnp.ones(len(states))
+    if declared.start == "first":
+        return FirstObservation(Free(middle), Fixed(jnp.zeros(())))
+    given = np.full(len(states), np.nan)
+    columns: list[int | None] = [None] * len(states)
+    for name, wanted in declared.start_of.items():
+        at = states.index(name)
+        if isinstance(wanted, str):
+            columns[at] = None if wanted == INFER else tuple(declared.inputs).index(wanted)
+        elif isinstance(wanted, Sequence):
+            low, high = (coordinate(declared, name, float(end)) for end in wanted)
+            centre, unit = scale.states.mean[at], scale.states.sd[at]
+            middle = middle.at[at].set((0.5 * (low + high) - centre) / unit)
+            width = (high - low) / RANGE_SPREADS / unit
+            spread = spread.at[at].set(jnp.maximum(width, 2 * SMALLEST))
+        else:
+            given[at] = coordinate(declared, name, float(wanted))
+    return UncertainStart(
+        Free(middle),
+        Positive(jnp.log(spread - SMALLEST), SMALLEST),
+        None if np.isnan(given).all() else Fixed(jnp.asarray(given)),
+        tuple(columns) if any(one is not None for one in columns) else None,
+        tuple(name in declared.positive for name in states),
+    )
+
+
+def coordinate(declared: AbstractDeclaration, name: str, value: float) -> float:
+    """A number of a state as the model keeps it."""
+    return math.log(value) if name in declared.positive else value

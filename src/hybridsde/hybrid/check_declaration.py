@@ -1,0 +1,96 @@
+"""A declaration is checked as it is written down, so that mistakes are told before any fit."""
+
+from collections.abc import Mapping, Sequence
+
+import jax
+import numpy as np
+
+from hybridsde._parameters import AbstractParameter
+from hybridsde._types import Numbers
+from hybridsde.data.checks import check_names, check_positive, check_whole
+from hybridsde.hybrid.build import (
+    GUESS,
+    LEARN,
+    declared_diffusion,
+    known_drift_of,
+    visible_of,
+)
+from hybridsde.hybrid.checks import check_bounds, check_starts_given
+from hybridsde.hybrid.declaration import AbstractDeclaration
+from hybridsde.model.network import ACTIVATIONS
+from hybridsde.model.observation import check_bounded, check_noise
+from hybridsde.model.weights import WEIGHTS
+from hybridsde.physics import AbstractPhysics
+
+
+def check_declaration(d: AbstractDeclaration) -> None:
+    """A `ValueError` that names the field and the remedy."""
+    check_names(d.states, "states")
+    check_names(d.inputs, "inputs")
+    states, inputs = tuple(d.states), tuple(d.inputs)
+    if not states:
+        raise ValueError("`states` is empty. Name at least one state.")
+    check_names(states + inputs, "states and inputs")
+    if not isinstance(d.physics, AbstractPhysics):
+        raise ValueError(
+            f"`physics` must be known physics, but is {d.physics!r}. Wrap a function as "
+            "`known_drift(function, parameter=value)`."
+        )
+    _check_choice(d.activation, ACTIVATIONS, "activation")
+    _check_choice(d.weights, WEIGHTS, "weights")
+    _check_choice(d.interpolation, {"held": 0, "linear": 0}, "interpolation")
+    for name in ("initial_sd", "prior_sd", "last_layer"):
+        check_positive(getattr(d, name), name)
+    if not isinstance(d.hidden, Sequence | None):
+        raise ValueError(f"`hidden` must list widths, such as (100, 100), not {d.hidden!r}.")
+    for width in d.hidden or ():
+        check_whole(width, "hidden")
+    for name in d.positive:
+        if name not in states:
+            raise ValueError(f"`positive` names {name!r}, but the states are {', '.join(states)}.")
+    if d.positive and isinstance(d.observed, Mapping):
+        raise ValueError("`positive` states must be measured directly, not in combinations.")
+    _check_choice(d.far, {"fade": 0, "free": 0}, "far")
+    check_bounds(d.bounds, states, d.positive)
+    # Building the pieces checks them, so that a mistake is told here and not during a fit.
+    known_drift_of(d)
+    visible_of(d)
+    if d.latent is not None:
+        _check_latent(d)
+    names = d.observations
+    if isinstance(d.start, str):
+        _check_choice(d.start, {"first": 0, "uncertain": 0}, "start")
+    if isinstance(d.start, Mapping):
+        check_starts_given(d.start, states, inputs, d.positive)
+    for name in ("noise", "diffusion"):
+        if isinstance(getattr(d, name), str):
+            _check_choice(getattr(d, name), {LEARN: 0, GUESS: 0}, name)
+    if isinstance(d.noise, AbstractParameter):
+        check_bounded(d.noise)
+    if not isinstance(d.noise, str | None):
+        check_noise(_numbers(d.noise), names)
+    if not isinstance(d.diffusion, str | None):
+        declared_diffusion(d)
+
+
+def _check_latent(d: AbstractDeclaration) -> None:
+    if d.observed is None or isinstance(d.observed, Mapping):
+        raise ValueError("With `latent`, `observed` must list the columns of the recordings.")
+    check_names(tuple(d.observed), "observed")
+    if d.positive:
+        raise ValueError("`positive` is for states that are measured, not for latent ones.")
+    if d.start is not None:
+        raise ValueError("With `latent` the start is encoded: leave `start` out.")
+    if d.bounds:
+        raise ValueError("`bounds` are for states that mean something, not for latent ones.")
+
+
+def _numbers(given: Numbers | AbstractParameter) -> np.ndarray:
+    """Plain numbers, also while a program is traced that a model is declared in."""
+    with jax.ensure_compile_time_eval():
+        return np.asarray(given.value if isinstance(given, AbstractParameter) else given, float)
+
+
+def _check_choice(value: str, choices: Mapping, what: str) -> None:
+    if value not in choices:
+        raise ValueError(f"`{what}` must be one of {', '.join(choices)}, but is {value!r}.")

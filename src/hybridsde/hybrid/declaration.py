@@ -1,0 +1,106 @@
+"""What a hybrid is declared by: its fields, and the names that follow from them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import jax.numpy as jnp
+import numpy as np
+
+from hybridsde._parameters import AbstractParameter
+from hybridsde._types import Array, Float, Numbers
+from hybridsde.data import Clock
+from hybridsde.forecast import ModelSpec, Requirements
+from hybridsde.hybrid.numerics import Numerics
+from hybridsde.model.diffusion import AbstractDiffusion
+from hybridsde.model.latent import Latent
+from hybridsde.model.observation import observation_matrix
+from hybridsde.model.start import AbstractStart
+from hybridsde.physics import AbstractPhysics, NoPhysics
+
+Start = float | int | str | Sequence[float | int]
+"""Where an unmeasured state begins: a number, "infer", an input, or a range."""
+
+
+@dataclass(frozen=True, eq=False)
+class AbstractDeclaration(ModelSpec):
+    """The fields of a `HybridSDE`, which says what they mean."""
+
+    states: Sequence[str]
+    physics: AbstractPhysics = field(default_factory=NoPhysics)
+    gate: Numbers | Mapping[str, float] | str | None = None
+    inputs: Sequence[str] = ()
+    observed: Sequence[str] | Mapping[str, Mapping[str, float]] | None = None
+    diffusion: Numbers | Callable | AbstractParameter | AbstractDiffusion | str | None = None
+    noise: Numbers | AbstractParameter | str | None = None
+    hidden: Sequence[int] | None = (50, 50)
+    activation: str = "softplus"
+    weights: str = "path"
+    standardise: bool = True
+    autonomous: bool = True
+    initial_sd: float = 0.01
+    prior_sd: float = 1.0
+    last_layer: float = 0.1
+    start: AbstractStart | str | Mapping[str, Start] | None = None
+    positive: Sequence[str] = ()
+    interpolation: str = "held"
+    latent: Latent | None = None
+    bounds: Mapping[str, Sequence[float | int]] = field(default_factory=dict)
+    exact: Sequence[str] = ()
+    sees: Mapping[str, Sequence[str]] | None = None
+    far: str = "fade"
+    numerics: Numerics = field(default_factory=Numerics)
+
+    @property
+    def observations(self) -> tuple[str, ...]:
+        """The columns of the recordings."""
+        if self.latent is not None:
+            return tuple(self.observed or ())
+        return observation_matrix(self.observed, tuple(self.states))[0]
+
+    @property
+    def context(self) -> int:
+        """How many first rows a forecast is given."""
+        return 1 if self.latent is None else self.latent.context
+
+    @property
+    def name(self) -> str:
+        """By what is known and what is learned."""
+        if isinstance(self.physics, NoPhysics):
+            return "black box"
+        return "physics alone" if self.hidden is None else "hybrid"
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """The components of h."""
+        return tuple(self.states)
+
+    @property
+    def hidden_states(self) -> tuple[str, ...]:
+        """States that no observation shows."""
+        if self.latent is not None:
+            return ()
+        _, matrix = observation_matrix(self.observed, tuple(self.states))
+        return tuple(s for s, seen in zip(self.states, np.any(matrix, 0), strict=True) if not seen)
+
+    @property
+    def clock(self) -> Clock:
+        """From the origin, in steps that are short against what moves."""
+        return Clock(self.numerics.origin or 0.0, self.numerics.step, self.interpolation)
+
+    @property
+    def requirements(self) -> Requirements:
+        """Irregular times, missing values and inputs are the common case."""
+        return Requirements()
+
+    @property
+    def lift(self) -> Float[Array, "state obs"]:
+        """Carries observations back to states; zero for latent ones."""
+        if self.latent is not None:
+            return jnp.zeros((len(self.states), len(self.observations)))
+        _, matrix = observation_matrix(self.observed, tuple(self.states))
+        return jnp.asarray(np.linalg.pinv(matrix))
+
+    @property
+    def start_of(self) -> Mapping[str, Start]:
+        """Starts that are given by name."""
+        return self.start if isinstance(self.start, Mapping) else {}

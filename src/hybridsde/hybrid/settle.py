@@ -1,0 +1,94 @@
+"""What a fit chooses before it begins, by looking at the data and the known equations."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+
+from hybridsde.data import Batch, Trajectories
+from hybridsde.fit.config import LONGEST
+from hybridsde.hybrid.build import coordinate, untrained
+from hybridsde.hybrid.declaration import AbstractDeclaration
+from hybridsde.hybrid.first_guess import Guess, first_guess
+from hybridsde.hybrid.numerics import choose_step, origin_of
+from hybridsde.model import BayesianSDE, Standardiser
+from hybridsde.physics import PositivePhysics
+
+Declared = TypeVar("Declared", bound=AbstractDeclaration)
+
+
+def settle(declared: Declared, encoded: Trajectories) -> Declared:
+    """With origin, step and scheme, and first guesses by least squares on the known equations.
+
+    `encoded` are the training recordings as the model sees them. What is given stays; the step is
+    chosen again where the guess moves the equations.
+    """
+    given = declared.numerics
+    origin = origin_of(encoded) if given.origin is None else given.origin
+    declared = _with(declared, origin=origin)
+    if declared.latent is not None or (given.step is not None and given.typical is not None):
+        return declared
+    pieces = encoded.told(declared.interpolation).windows(LONGEST, LONGEST - 1, least=2)
+    batch = Batch.of(pieces, replace(declared.clock, step=None))
+    first = declared
+    model = eqx.filter_jit(lambda batch: untrained(first, batch, key=jr.key(0)))(batch)
+    if given.step is None:
+        declared = _with_step(declared, model, batch)
+    guess = None
+    if given.typical is None:
+        guess = _guess(declared, model, Batch.of(pieces, declared.clock))
+    if guess is None:
+        return _with(declared, typical=given.typical or {})
+    found = guess.physics
+    physics = found.inner if isinstance(found, PositivePhysics) else found
+    declared = _with(replace(declared, physics=physics), typical=guess.typical)
+    if given.step is None:
+        mean = model.scale.value.states.mean
+        for name, (centre, _) in guess.typical.items():
+            mean = mean.at[tuple(declared.states).index(name)].set(centre)
+        model = eqx.tree_at(
+            lambda m: (m.known.physics, m.scale.frozen.states.mean), model, (found, mean)
+        )
+        declared = _with_step(declared, model, batch)
+    return declared
+
+
+def _with(declared: Declared, **chosen) -> Declared:
+    return replace(declared, numerics=replace(declared.numerics, **chosen))
+
+
+def _with_step(declared: Declared, model: BayesianSDE, batch: Batch) -> Declared:
+    """With a longest step, and the scheme that goes with it unless one is given."""
+    step = choose_step(model, batch, declared.lift)
+    scheme = declared.numerics.scheme or step.scheme
+    return _with(declared, step=step.length, scheme=scheme, why=step.why)
+
+
+def _guess(declared: AbstractDeclaration, model: BayesianSDE, batch: Batch) -> Guess | None:
+    """Parameters and sizes of unmeasured states as least squares finds them."""
+    solver, hidden = declared.numerics.solver, declared.hidden_states
+    assert solver is not None
+    sizes = tuple(_size(declared, name, batch) for name in hidden)
+    return first_guess(model, solver, batch, declared.lift, hidden, sizes)
+
+
+def _size(declared: AbstractDeclaration, name: str, batch: Batch) -> float:
+    """A scale on which an unmeasured state may start."""
+    given = declared.start_of.get(name)
+    ends: Sequence[float | int] = ()
+    if isinstance(given, int | float):
+        ends = (given,)
+    elif isinstance(given, str) and given in declared.inputs:
+        column = tuple(declared.inputs).index(given)
+        ends = (float(jnp.abs(batch.inputs[:, 0, column]).max()),)
+    elif given is not None and not isinstance(given, str):
+        ends = given
+    if not ends:
+        ends = [end for end in declared.bounds.get(name, ()) if math.isfinite(end)]
+    size = max((abs(coordinate(declared, name, float(end))) for end in ends if end), default=0.0)
+    measured = Standardiser.of(batch.values, batch.observed)
+    return size or float(jnp.mean(jnp.abs(measured.mean) + measured.sd))
