@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hybridsde import Bounded, HybridSDE, InputError, equations, known_drift
+from hybridsde.hybrid.build import known_drift_of
 from hybridsde.physics.expression import FUNCTIONS, Call, Name, Number, mathml, text
 from hybridsde.physics.grammar import parse
 
@@ -58,7 +59,7 @@ def test_a_whole_power_has_a_gradient_at_negative_numbers():
 def test_only_the_given_states_are_known_and_the_gate_follows():
     model = HybridSDE(states=("x", "z"), physics=equations("dz = -z + u"), inputs=("u",))
     assert model.physics.known(("x", "z"), ("u",)) == ("z",)
-    assert model._known().gate.value.tolist() == [0.0, 1.0]
+    assert known_drift_of(model).gate.value.tolist() == [0.0, 1.0]
 
 
 def test_a_learned_parameter_stays_one():

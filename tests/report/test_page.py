@@ -1,5 +1,7 @@
 """The report page of runs of every kind, from folders that nothing was trained for."""
 
+import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -43,6 +45,21 @@ def test_a_hybrid_shows_its_equations_fields_and_numbers(tmp_path):
     assert "math" in tags
     assert "Learned part" in text
     assert "measurement noise of x" in text
+
+
+def test_the_learned_part_is_written_with_what_it_sees_and_parameters_with_their_errors(tmp_path):
+    model = tiny_model(
+        physics=hs.equations("dx = k*y", k=hs.Bounded.of(2.0, 0.1, 9.0)),
+        exact=("x",),
+        sees={"y": ("y",)},
+    )
+    data = wiggles(series=8)
+    run = untrained_run(model, data)
+    known = replace(run.metadata, parameters={"k": {"value": 2.0, "error": 0.125}})
+    text, _ = page_of(replace(run, metadata=known), data, tmp_path / "run")
+    learned = re.findall(r'class="learned">(.*?)</mrow>', text)
+    assert [re.sub("<[^>]+>", "", one) for one in learned] == ["fy(y)"]
+    assert "± 0.12" in text
 
 
 def test_another_system_has_a_page_without_drift(tmp_path):

@@ -112,6 +112,17 @@ def visible_of(declared: AbstractDeclaration) -> tuple[tuple[bool, ...], ...] | 
     )
 
 
+def seen_by(declared: AbstractDeclaration, name: str) -> tuple[str, ...]:
+    """What the learned part of a state depends on; nothing where it has none."""
+    if declared.hidden is None:
+        return ()
+    rows = visible_of(declared)
+    if rows is None:
+        return declared.features
+    row = rows[tuple(declared.states).index(name)]
+    return tuple(one for one, seen in zip(declared.features, row, strict=True) if seen)
+
+
 def bounds_of(declared: AbstractDeclaration, scale: Scale) -> Fixed | None:
     """Limits of all states, where there are any."""
     if not declared.bounds:
@@ -144,9 +155,8 @@ def network_of(declared: AbstractDeclaration, *, key: PRNGKeyArray) -> AbstractB
     states = len(declared.states)
     if declared.hidden is None:
         return NothingLearned(states)
-    features = states + len(declared.inputs) + (not declared.autonomous)
     return BayesianMLP.init(
-        (features, *declared.hidden, states),
+        (len(declared.features), *declared.hidden, states),
         declared.activation,
         sd=declared.initial_sd,
         prior_sd=declared.prior_sd,

@@ -101,6 +101,11 @@ class AbstractDeclaration(ModelSpec):
         return jnp.asarray(np.linalg.pinv(matrix))
 
     @property
+    def features(self) -> tuple[str, ...]:
+        """What a learned part may depend on: states, the time unless autonomous, inputs."""
+        return (*self.states, *(() if self.autonomous else ("t",)), *self.inputs)
+
+    @property
     def start_of(self) -> Mapping[str, Start]:
         """Starts that are given by name."""
         return self.start if isinstance(self.start, Mapping) else {}

@@ -19,6 +19,7 @@ from hybridsde._parameters import AbstractParameter, Fixed, trainable
 from hybridsde._types import Array, Float
 from hybridsde.data import Batch
 from hybridsde.estimate.filter import row_scores
+from hybridsde.hybrid.build import seen_by
 from hybridsde.hybrid.forecaster import SDEForecaster
 from hybridsde.hybrid.spec import HybridSDE
 from hybridsde.model import GaussianObservation
@@ -90,18 +91,14 @@ def _errors(
 
 def same_work(spec: HybridSDE, learned: Mapping[str, Any]) -> tuple[str, ...]:
     """Learned parameters whose every equation also has a learned part that sees what they touch."""
-    if spec.hidden is None or not isinstance(spec.physics, EquationPhysics):
+    if not isinstance(spec.physics, EquationPhysics):
         return ()
-    quantities = (*spec.states, *spec.inputs)
     shared = []
     for name in learned:
-        where = [e for e in spec.physics.equations if name in {n.name for n in names(e.rate)}]
-        hidden_from = [
-            one
-            for equation in where
-            for one in {n.name for n in names(equation.rate)}
-            if one in quantities and one not in (spec.sees or {}).get(equation.state, quantities)
-        ]
-        if where and not hidden_from and not any(e.state in spec.exact for e in where):
+        used = {e.state: {n.name for n in names(e.rate)} for e in spec.physics.equations}
+        where = [state for state, found in used.items() if name in found]
+        touched = [used[state] & {*spec.states, *spec.inputs} for state in where]
+        seen = [seen_by(spec, state) for state in where]
+        if where and all(s and one <= set(s) for one, s in zip(touched, seen, strict=True)):
             shared.append(name)
     return tuple(shared)

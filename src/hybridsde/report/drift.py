@@ -1,5 +1,6 @@
 """What a hybrid has learned: its equations, its drift beside what is known, and its numbers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import jax
@@ -10,8 +11,10 @@ import numpy as np
 from hybridsde._streams import Stream, stream
 from hybridsde.data import Trajectories
 from hybridsde.hybrid import HybridSDE, SDEForecaster
+from hybridsde.hybrid.build import seen_by
+from hybridsde.hybrid.parameters import parameters_of
 from hybridsde.model import BayesianSDE
-from hybridsde.physics import EquationPhysics, PositivePhysics
+from hybridsde.physics import EquationPhysics
 from hybridsde.physics.expression import mathml, symbol
 from hybridsde.project.split import Split
 from hybridsde.report import panels
@@ -28,12 +31,15 @@ class Hybrid:
     spec: HybridSDE
     model: BayesianSDE
     seed: int
+    parameters: Mapping[str, Mapping[str, float | None]]
+    """Learned physical parameters with standard errors."""
 
     @classmethod
     def of(cls, run: Run) -> "Hybrid | None":
         """None where something else was fitted, which has no drift to show."""
         if isinstance(run.spec, HybridSDE) and isinstance(run.forecaster, SDEForecaster):
-            return cls(run.spec, run.forecaster.model, run.seed)
+            learned = run.metadata.parameters or {}
+            return cls(run.spec, run.forecaster.model, run.seed, learned)
         return None
 
 
@@ -45,8 +51,6 @@ def equations(fitted: Hybrid) -> list[str]:
     formulas = {}
     if isinstance(physics, EquationPhysics):
         formulas = {equation.state: mathml(equation.rate) for equation in physics.equations}
-    arguments = "<mo>,</mo>".join(symbol(name) for name in states)
-    network = fitted.spec.hidden is not None
     gate = np.asarray(fitted.model.known.gate.value)
     lines = []
     for index, name in enumerate(states):
@@ -58,7 +62,9 @@ def equations(fitted: Hybrid) -> list[str]:
             if name in fitted.spec.positive:
                 part = f"<mfrac><mn>1</mn>{symbol(name)}</mfrac><mo>(</mo>{part}<mo>)</mo>"
             parts.append(f'<mrow class="known">{factor}{part}</mrow>')
-        if network:
+        seen = seen_by(fitted.spec, name)
+        if seen:
+            arguments = "<mo>,</mo>".join(symbol(one) for one in seen)
             parts.append(
                 f'<mrow class="learned"><msub><mi>f</mi>{symbol(name)}</msub><mo>(</mo>'
                 f"{arguments}<mo>)</mo></mrow>"
@@ -156,15 +162,18 @@ def numbers(fitted: Hybrid) -> list[dict[str, str]]:
         {"name": f"measurement noise of {_scale(fitted, name)}", "value": f"{value:.3g}"}
         for name, value in zip(observation.names, values, strict=True)
     ]
-    physics = fitted.model.known.physics
-    inner = physics.inner if isinstance(physics, PositivePhysics) else physics
-    parameters = getattr(inner, "parameters", {})
     rows += [
-        {"name": name, "value": f"{float(parameter.value):.4g}"}
-        for name, parameter in parameters.items()
+        {"name": name, "value": f"{float(parameter.value):.4g}{_error(fitted, name)}"}
+        for name, parameter in parameters_of(fitted.model.known.physics).items()
         if np.ndim(parameter.value) == 0
     ]
     return rows
+
+
+def _error(fitted: Hybrid, name: str) -> str:
+    """Behind a learned value: ± its standard error."""
+    error = fitted.parameters.get(name, {}).get("error")
+    return "" if error is None else f" ± {error:.2g}"
 
 
 def _scale(fitted: Hybrid, name: str) -> str:

@@ -6,6 +6,7 @@ import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
+from hybridsde.hybrid.build import seen_by
 from hybridsde.physics import EquationPhysics
 from hybridsde.physics.expression import text
 from hybridsde.project.project import Project
@@ -75,16 +76,16 @@ def _data_table(project: Project) -> Table:
 def _equations(project: Project) -> list[Text]:
     model, physics = project.model, project.model.physics
     known = physics.known(tuple(model.states), tuple(model.inputs))
-    learns = model.hidden is not None
     written = {}
     if isinstance(physics, EquationPhysics):
         written = {e.state: text(e.rate) for e in physics.equations}
     lines = []
     for name in model.states:
         parts = [written.get(name, "known by Python function")] if name in known else []
-        if learns and name not in model.exact:
-            seen = (model.sees or {}).get(name)
-            parts.append("learned" if seen is None else f"learned({', '.join(seen)})")
+        seen = seen_by(model, name)
+        if seen:
+            whole = seen == model.features
+            parts.append("learned" if whole else f"learned({', '.join(seen)})")
         exact = ", exact" if name in model.exact else ""
         lines.append(f"  d{name}/dt = {' + '.join(parts) or '0'}{exact}")
     return [Text("\n".join(["Drift:", *lines])), *_hidden(project)]

@@ -59,7 +59,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
         diverged=run.diverged,
         scores=None
         if held_out is None
-        else plain_scores(run.score(held_out, draws=DRAWS)).to_dict(),
+        else plain_scores(run.score(held_out, draws=forecast_settings(run).draws)).to_dict(),
         fans=[] if forecast is None or held_out is None else _fans(forecast, held_out, clock),
         calibration=[]
         if forecast is None or held_out is None
