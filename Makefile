@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-lowest check format results comparison bench clean help
+.PHONY: demo test test-slow test-long test-lowest check format results comparison bench clean help
 
 help:                   ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -23,10 +23,13 @@ demo: .venv/user        ## fit and forecast the embedded example, write demo/
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist loadfile
 
 test: .venv/dev         ## run the tests that guard behaviour, under five minutes
-	$(PYTEST) -m 'not slow'
+	$(PYTEST) -m 'not slow and not long'
 
-test-slow: .venv/dev    ## run the others: reproductions, validity runs, examples
-	$(PYTEST) -m slow
+test-slow: .venv/dev    ## run oracles by sampling, whole fits, validity runs: some ten minutes
+	$(PYTEST) -m 'slow and not long'
+
+test-long: .venv/dev    ## run what takes longest: the paper's tables in short, examples with data
+	$(PYTEST) -m long
 
 .venv-lowest/ready: pyproject.toml
 	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest

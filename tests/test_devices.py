@@ -74,6 +74,7 @@ def test_three_fits_on_two_devices_equal_those_on_one(getkey, monkeypatch):
 
 @pytest.mark.parametrize("weights", ["path", "local"])
 @pytest.mark.parametrize("samples", [2, 3])
+@pytest.mark.slow
 def test_gradients_on_two_devices_equal_those_on_one(weights, samples, getkey, monkeypatch):
     """Two samples are split over devices; of three samples the series are."""
     batch = Batch.of(wiggles())

@@ -64,6 +64,7 @@ def test_from_fit_to_certificate_and_back_from_disk(spec, tmp_path):
     np.testing.assert_array_equal(again.observations, ahead.observations)
 
 
+@pytest.mark.slow
 def test_it_joins_a_comparison(spec, tmp_path, monkeypatch):
     from hybridsde.project import compare
 

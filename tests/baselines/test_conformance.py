@@ -240,6 +240,7 @@ def padded(batch: Batch, rows: int = 2) -> Batch:
     )
 
 
+@pytest.mark.slow
 def test_padding_changes_neither_loss_nor_forecast(name, run):
     batch = run.spec.batch(allowed(name, 1))
     short, loss = asked(run.forecaster, batch, name in TRAINED, jr.key(3))
@@ -260,6 +261,7 @@ def test_padding_changes_nothing_that_is_measured_on_the_recordings(name):
 
 
 @pytest.mark.parametrize("name", MAPPED, indirect=True)
+@pytest.mark.slow
 def test_many_fits_at_once_equal_single_ones(name):
     declared, keys = declare(name), jr.split(jr.key(5), 2)
     batch, test = (declared.batch(allowed(name, seed)) for seed in (0, 1))
@@ -336,6 +338,7 @@ def test_fresh_recordings_certify_it(name, run):
     assert found.vacuous or other.bound > found.bound
 
 
+@pytest.mark.slow
 def test_fresh_recordings_give_a_conformal_band(name, run):
     data = allowed(name, 1)
     band = run.conformal(data, alpha=0.2, draws=DRAWS)
@@ -354,6 +357,7 @@ def test_a_band_lies_around_forecasts(name, run):
     assert (ends["lower"].sel(obs="x") > 0).all()
 
 
+@pytest.mark.slow
 def test_calibration_makes_forecasts_better_or_leaves_them(name, run):
     assert list(run.forecaster.spreads()) == ["noise"]
     wide = replace(run, forecaster=scaled(run.forecaster, {"noise": jnp.asarray(4.0)}))

@@ -348,6 +348,7 @@ def forward_filter(values):
     return np.array(logs), np.array(means)
 
 
+@pytest.mark.long
 def test_a_hidden_chain_is_learned(getkey):
     """The bound comes near the exact likelihood, one-step forecasts near the exact filter.
 

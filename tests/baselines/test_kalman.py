@@ -121,7 +121,9 @@ def test_filtered_states_are_conditioned_on_the_rows_so_far(states, obs):
     model = state_space(m, 1, tuple("abcd"[:obs]))
     for rows in (1, 5):
         mean, cov, _ = condition(m, y[0, :rows], seen[0, :rows])
-        found = model.filtered(jnp.asarray(y[0, :rows]), jnp.asarray(seen[0, :rows]))
+        found = model.filtered(
+            jnp.asarray(y[0, :rows]), jnp.asarray(seen[0, :rows]), jnp.ones(rows, bool)
+        )
         np.testing.assert_allclose(found.mean, mean[-states:], rtol=1e-4, atol=1e-5)
         wanted = cov[-states:, -states:]
         np.testing.assert_allclose(found.covariance, wanted, rtol=1e-4, atol=1e-5)

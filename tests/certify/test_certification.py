@@ -46,6 +46,7 @@ def run(data):
     )
 
 
+@pytest.mark.slow
 def test_half_of_the_trajectories_can_be_certified_on(run, data):
     mine = run.certifiable(data)
     assert len(mine) == 12
@@ -61,6 +62,7 @@ def test_half_of_the_trajectories_can_be_certified_on(run, data):
 
 @pytest.mark.parametrize("loss", ["error", "interval", "band", "crps", "likelihood"])
 @pytest.mark.parametrize("bound", ["kl", "ub", "catoni"])
+@pytest.mark.slow
 def test_bounds_lie_above_the_empirical_risk(loss, bound, run, data):
     found = run.certify(run.certifiable(data), loss=loss, bound=bound, draws=600)
     assert found.terms["empirical risk"] < found.bound <= 1
@@ -133,6 +135,7 @@ def test_what_trained_the_posterior_is_no_hold_out(run, data):
         run.certifiable(data, bound="conformal")
 
 
+@pytest.mark.slow
 def test_what_chose_the_epoch_or_the_spread_is_refused(data, fresh):
     """And parts that were used add up."""
     run = plain_fit(
@@ -152,6 +155,7 @@ def test_what_chose_the_epoch_or_the_spread_is_refused(data, fresh):
             run.certify(other)
 
 
+@pytest.mark.slow
 def test_gaps_do_not_hide_what_was_seen(data):
     """Every second row is empty, as where inputs are logged more often than states."""
     sparse = dataclasses.replace(data, observed=data.observed.copy())
@@ -185,6 +189,7 @@ def test_copies_count_once(plain, fresh):
         plain.certify(fresh.join(again))
 
 
+@pytest.mark.slow
 def test_windows_of_a_recording_that_was_used(fresh):
     long = wiggles(series=1, steps=40, seed=3)
     early, middle, late = long.windows(13)

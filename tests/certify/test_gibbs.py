@@ -11,6 +11,7 @@ from hybridsde.certify import GibbsRisk
 
 
 @pytest.mark.parametrize("bound_series", [5, 50])
+@pytest.mark.slow
 def test_it_is_the_bound_with_the_batch_in_place_of_all(bound_series, getkey):
     """A drift of one against values that stay: the error is known, and so is the KL."""
     model = linear_model(0.0, [1.0], diffusion=1e-6, noise=0.1)

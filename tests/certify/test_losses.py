@@ -99,6 +99,7 @@ def test_scaled_crps():
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_tempered_likelihood_of_an_oracle():
     """With y ~ N(h, τ²) it tends to 1 − (1 + 1/KD)^{−KD/2}, 0.39 for many values."""
     rng = np.random.default_rng(7)

@@ -40,7 +40,7 @@ def test_the_grid_over_gates_costs_its_logarithm():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_both_parts_of_the_kl():
     """Constant drift θ ~ N(0.5, 0.2²), G = 0.5, T = 1: weights 1.2544, path 0.58 in the mean."""
     weights = gaussian_kl(jnp.array([0.5]), jnp.array([0.2]), jnp.zeros(1), jnp.ones(1))

@@ -97,8 +97,43 @@ def test_a_forecast_starts_from_a_single_row(fitted, project, tmp_path):
     usual = np.median(np.diff(table["t"][table["run"] == "run03"]))
     elapsed = pd.read_csv(tmp_path / "f.csv")["elapsed"].to_numpy()
     np.testing.assert_allclose(elapsed.max(), 3 * usual, rtol=0.2)
-    assert "has one row" in refused(*command)
+    assert "no rows after" in refused(*command)
     assert "nothing to score" in refused("score", fitted, "--data", tmp_path / "now.csv")
+
+
+def test_a_forecast_goes_on_after_the_last_measured_row(fitted, project, tmp_path):
+    table = pd.read_csv(project / "recordings.csv")
+    one = table[table["run"] == "run03"].copy()
+    one.loc[one.index[-3:], ["x", "y"]] = np.nan
+    one.to_csv(tmp_path / "now.csv", index=False)
+    out = tmp_path / "f.csv"
+    command = ("forecast", fitted, "--data", tmp_path / "now.csv", "--out", out)
+    assert call(*command).exit_code == 0
+    frame = pd.read_csv(out)
+    np.testing.assert_allclose(np.unique(frame["time"]), one["t"].to_numpy()[-3:])
+    assert np.all(frame["elapsed"].to_numpy() > 0)
+    assert call(*command, "--from", "first").exit_code == 0
+    assert len(pd.read_csv(out)) == 2 * (len(one) - 1)
+    assert "first or the last" in refused(*command, "--from", "middle")
+
+
+def test_states_of_a_record(fitted, project, tmp_path):
+    table = pd.read_csv(project / "recordings.csv")
+    one = table[table["run"] == "run03"]
+    one.to_csv(tmp_path / "one.csv", index=False)
+    out = tmp_path / "states.csv"
+    assert call("states", fitted, "--data", tmp_path / "one.csv", "--out", out).exit_code == 0
+    frame = pd.read_csv(out)
+    assert len(frame) == 2 * len(one)
+    assert set(frame["state"]) == {"x", "y"}
+    assert np.all(frame["q05"].to_numpy() <= frame["q95"].to_numpy())
+
+
+def test_rolling_origins(fitted):
+    result = call("score", fitted, "--origins", 2, "--horizon", 3, "--json")
+    rows = json.loads(result.stdout)
+    assert {row["lead"] for row in rows} == {0, 1, 2, 3}
+    assert all(np.isfinite(row["crps"]) for row in rows)
 
 
 def test_forecast_at_given_times_with_all_draws(fitted, tmp_path):
@@ -122,6 +157,7 @@ def test_the_report_is_one_page_without_a_network(fitted):
     assert "growth" in page
 
 
+@pytest.mark.slow
 def test_certify_uses_what_the_fit_has_not_seen(fitted, project):
     result = call("certify", fitted, "--loss", "interval", "--json")
     assert result.exit_code == 0, result.output
@@ -349,7 +385,8 @@ def test_folders_that_cannot_be_used(fitted, project, tmp_path):
     assert "not empty" in refused("fit", settings, "--out", tmp_path / "mine")
     assert "is a file" in refused("fit", settings, "--out", settings)
     assert "no folder" in refused("score", tmp_path / "gone")
-    assert ".csv, .parquet or .nc" in refused("forecast", fitted, "--out", tmp_path / "f.xlsx")
+    wrong = ("forecast", fitted, "--steps", 2, "--out", tmp_path / "f.xlsx")
+    assert ".csv, .parquet or .nc" in refused(*wrong)
 
 
 def test_an_interrupted_fit_says_how_to_go_on(project, tmp_path, monkeypatch):

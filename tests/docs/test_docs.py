@@ -86,7 +86,7 @@ def test_code_blocks_run(page, tmp_path, monkeypatch):
         exec(compile(block, page, "exec"), namespace)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::hybridsde.InputNotice")
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
 def test_examples_run(script, tmp_path, monkeypatch):

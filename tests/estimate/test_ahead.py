@@ -41,6 +41,7 @@ def test_a_row_that_is_not_told_leaves_the_state_alone():
     np.testing.assert_allclose(score, alone, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_looking_ahead_costs_half_of_the_rows_on_average(getkey):
     """With every row told the two agree; on average they do not."""
     model = linear_model(-0.5, diffusion=0.3, noise=0.2)

@@ -81,7 +81,7 @@ def test_the_steepest_curvature_of_a_quadratic():
     assert found == pytest.approx(30, rel=1e-3)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_many_fits_equal_single_ones_and_the_key_decides(swing):
     data = swing
     model = replace(MODEL, hidden=(4,))

@@ -59,6 +59,7 @@ def untrained(key, data=None, **settings):
     return tiny_model(**settings).init(batch, key=key), batch
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss(getkey):
     model, batch = untrained(getkey())
     training = Training(epochs=60, batch_size=3, learning_rate=1e-2)
@@ -123,6 +124,7 @@ def test_the_schedule_is_that_of_optax():
         np.testing.assert_allclose(ours, [float(oracle(step)) for step in steps], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_mapped_repetitions_equal_one_by_one(getkey):
     """Different weights, data and physical parameters in one program, in chunks."""
     count = 5
@@ -281,6 +283,7 @@ def test_one_diverging_repetition_leaves_the_others_alone(getkey):
     assert tree_allclose(mapped.network, alone.model.network, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_windows_grow_and_cover_the_series(getkey):
     training = Training(batch_size=3, windows=((2, 4), (3, 6)), learning_rate=1e-2)
     assert training.epochs == 5

@@ -1,6 +1,7 @@
 """What only the filtered likelihood can learn."""
 
 import numpy as np
+import pytest
 
 from hybridsde import (
     EmpiricalBayes,
@@ -13,6 +14,7 @@ from hybridsde import (
 )
 
 
+@pytest.mark.slow
 def test_diffusion_and_noise_are_recovered_together():
     """An Ornstein–Uhlenbeck process with known drift: both within 20 %.
 

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import pytest
 from scipy import optimize, stats
 
 import hybridsde as hs
@@ -83,6 +84,7 @@ def scored(order):
     return together(models, test, 3 * len(order), jr.split(jr.key(0), 2))
 
 
+@pytest.mark.slow
 def test_members_without_diffusion_are_averaged_and_given_rows_counted_apart():
     table = scored((0, 1, 2))
     for seed in range(2):
@@ -137,6 +139,7 @@ def quantile(q, means, sds):
     return np.array(found).reshape(means.shape[1:])
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_a_mixture_in_equal_shares():
     """30 times 1000 draws by each member: their means are those of the closed forms."""
     order, diffusion, repeats, data = (0, 2), 0.7, 30, recordings(0)

@@ -54,7 +54,7 @@ def driven():
     ("kind", "expected"), [("held", [0, 10, 10, 20]), ("linear", [5, 10, 15, 20])]
 )
 def test_inputs_at_other_times(kind, expected):
-    clock, inputs = future_of(driven(), 4, None, interval=0.5, interpolation=kind)
+    clock, inputs = future_of(driven(), np.array([0]), 4, None, interval=0.5, interpolation=kind)
     np.testing.assert_allclose(clock, [[0.5, 1.0, 1.5, 2.0]])
     np.testing.assert_allclose(inputs[0, :, 0], expected)
 
@@ -72,4 +72,17 @@ def test_bad_times_are_named(text, message, tmp_path):
     path = tmp_path / "times.txt"
     path.write_text(text)
     with pytest.raises(hs.InputError, match=message):
-        future_of(driven(), None, path, interval=1.0)
+        future_of(driven(), np.array([0]), None, path, interval=1.0)
+
+
+def test_rows_without_values_at_the_end_are_the_future():
+    data = driven()
+    clock, inputs = future_of(data, np.array([0]), None, None, interval=1.0)
+    np.testing.assert_allclose(clock[0], data.times[0, 1:])
+    np.testing.assert_allclose(inputs, data.inputs[:, 1:])
+    last = data.lengths - 1
+    with pytest.raises(hs.InputError, match="no rows after"):
+        future_of(data, last, None, None, interval=1.0)
+    clock, inputs = future_of(data, last, 2, None, interval=1.0)
+    np.testing.assert_allclose(clock[0], data.ends[0] + np.array([1.0, 2.0]))
+    np.testing.assert_allclose(inputs[0, :, 0], data.inputs[0, -1, 0])  # the last one is kept

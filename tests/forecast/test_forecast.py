@@ -70,6 +70,7 @@ def test_splitting_needs_several_paths_per_weight(getkey):
             nested(linear_model(0.0), getkey(), draws, count).variance()
 
 
+@pytest.mark.slow
 def test_jitted_equals_not_jitted(getkey):
     model, key = linear_model(-1.0, diffusion=0.5), getkey()
     compiled = nested(model, key, 8, 2, steps=5).states.values

@@ -67,6 +67,7 @@ def test_what_is_wrong_is_said_at_once(settings, message):
     ("start", "expected", "spread"),
     [(5.0, 5.0, 0.0), ((2.0, 6.0), 4.0, 1.0), ("dose", 7.0, 0.0)],
 )
+@pytest.mark.slow
 def test_an_unmeasured_state_starts_where_it_is_declared(start, expected, spread):
     data = hs.Trajectories.from_arrays(
         [np.arange(6.0)] * 2, [np.random.default_rng(0).normal(size=(6, 1))] * 2, states=("x",),
@@ -151,6 +152,7 @@ def test_a_fit_that_never_was_finite_says_where():
         hs.fit(model, data, training=training)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_those_of_a_known_case():
     """Increments of dx = a dt + G dW are N(a Δt, G² Δt): the error of a is G/√T."""
     rng = np.random.default_rng(1)

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,6 +70,7 @@ def test_the_learned_drift_fades_far_from_the_data_and_returns_to_them():
     np.testing.assert_allclose(pull, [0.0, -3.0], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_paths_that_start_far_out_come_back_where_nothing_is_known():
     data = wiggles()
     model = hs.HybridSDE(states=("x", "y"), hidden=(8,), diffusion=0.01, noise=0.01, start="first")

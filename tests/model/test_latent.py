@@ -65,6 +65,7 @@ def test_a_spread_start_has_the_declared_spread(getkey):
     np.testing.assert_allclose(draws.std(0), 0.3, rtol=0.5)
 
 
+@pytest.mark.slow
 def test_jitter_moves_what_the_encoder_sees(getkey):
     data = recordings()
     key = getkey()
@@ -83,6 +84,7 @@ def test_jitter_moves_what_the_encoder_sees(getkey):
     assert np.unique(np.asarray(starts)[:, 0, 0, 0]).size == 6
 
 
+@pytest.mark.slow
 def test_the_likelihood_counts_every_row(getkey):
     batch = Batch.of(recordings())
     model = declare().init(batch, key=getkey())

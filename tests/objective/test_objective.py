@@ -52,6 +52,7 @@ def kalman_log_likelihood(a, q, r, y0, ys) -> float:
     return float(total)
 
 
+@pytest.mark.slow
 def test_log_mean_is_the_marginal_likelihood_of_a_kalman_filter(getkey):
     drift = np.array([[-0.5, 1.0], [-1.0, -0.3]])
     dt, steps, g, r = 0.2, 4, 0.6, 0.5
@@ -77,6 +78,7 @@ def test_log_mean_exceeds_mean_log(getkey):
     assert (evidence(logs, "log_mean") >= evidence(logs, "mean_log")).all()
 
 
+@pytest.mark.slow
 def test_missing_values_and_the_first_time_have_no_likelihood(getkey):
     data = wiggles(series=2)
     holes = data.observed.copy()

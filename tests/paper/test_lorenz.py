@@ -103,7 +103,7 @@ def test_presets_are_the_papers_and_ours():
     assert PRESETS["recommended"].model.standardise
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
     """All nine rows on a small budget; a second call computes none of them."""
     from hybridsde.paper import experiment as tables
@@ -164,7 +164,7 @@ def test_lotka_volterra_recordings_survive(getkey):
     assert (np.asarray(paths) > 0).all()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_reproduce_lotka_volterra(tmp_path, monkeypatch):
     from hybridsde.paper import lotka_volterra as experiment
 

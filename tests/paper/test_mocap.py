@@ -74,6 +74,7 @@ def reproduce(folder, rows):
     return named, (folder / "results.md").read_text()
 
 
+@pytest.mark.long
 def test_the_other_bayesian_networks_are_there_and_kept(small, tmp_path):
     rows = (("none", "d-bnn (sgld)"), ("none", "d-bnn (vi)"))
     named, text = reproduce(tmp_path, rows)
@@ -131,6 +132,7 @@ def test_the_table_has_eleven_rows():
 
 
 @pytest.mark.skipif("HYBRIDSDE_DATA" not in os.environ, reason="HYBRIDSDE_DATA is not set")
+@pytest.mark.long
 def test_the_command_on_the_real_recordings(tmp_path, monkeypatch):
     rows = (("none", "d-bnn (vi)"),)
     monkeypatch.setitem(

@@ -72,6 +72,7 @@ def test_another_system_has_a_page_without_drift(tmp_path):
 
 
 @pytest.mark.parametrize("context", [2, 3])
+@pytest.mark.slow
 def test_a_latent_model_is_judged_after_its_context(context, tmp_path, monkeypatch):
     """Values and draws of the calibration panel are those of the same rows."""
     from hybridsde.report import page

@@ -54,6 +54,7 @@ def test_a_certified_fit_needs_weights_with_a_prior():
         run.certify(walks(8, 12))
 
 
+@pytest.mark.slow
 def test_many_components_survive_a_folder(tmp_path):
     columns = tuple(f"c{k}" for k in range(9))
     spec = NpODE(observed=columns, components=9, inducing=5)

@@ -21,6 +21,7 @@ def run():
     return hs.fit(model, wiggles(), objective=loss, langevin=langevin, training=training)
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_no_prior(run):
     """The remedy that is named works: unseen recordings certify it."""
     with pytest.raises(hs.InputError, match=r"another objective.*\(bound holdout\)"):

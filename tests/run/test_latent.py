@@ -56,7 +56,7 @@ def test_forecasts_begin_after_the_context(run):
     forecast = run.forecast(test.start(3), test.times[:, 3:], draws=8)
     assert forecast.observations.shape == (8, SERIES, ROWS - 3, 3)
     assert forecast.states.shape == (8, SERIES, ROWS - 3, 2)
-    with pytest.raises(ValueError, match="first 3 rows"):
+    with pytest.raises(ValueError, match="looks back at 3 rows"):
         run.forecast(test.start(), test.times[:, 3:], draws=8)
     with pytest.raises(ValueError, match=r"entry 0 is 0\.1 after 0\.2"):
         run.forecast(test.start(3), test.times[:, 1:], draws=8)

@@ -53,7 +53,8 @@ def test_forecast_from_any_start_on_any_grid(run):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "exactly one of `times` and `elapsed`"),
+        ({}, "exactly one of `times`, `elapsed` and `steps`"),
+        ({"steps": 2}, "no interval to step by"),
         ({"times": [1.0], "elapsed": [1.0]}, "exactly one"),
         ({"times": [-1.0, 1.0]}, "for '0' entry 0 is -1 after 0"),
         ({"times": [1.0, 0.5]}, "for '0' entry 1 is 0.5 after 1"),

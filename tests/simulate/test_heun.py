@@ -45,6 +45,7 @@ def test_paths_stay_finite_where_euler_explodes():
     assert not np.isfinite(h[EulerMaruyama]).all()
 
 
+@pytest.mark.slow
 def test_moments_of_an_ornstein_uhlenbeck_process(getkey):
     """m ← a m, v ← a² v + G²Δt with a = 1 − κΔt + (κΔt)²/2, within five standard errors."""
     steps, kappa, g = 20, 1.5, 0.5
@@ -59,6 +60,7 @@ def test_moments_of_an_ornstein_uhlenbeck_process(getkey):
     assert_variance_close(last, v)
 
 
+@pytest.mark.slow
 def test_the_path_kl_is_that_of_the_drift_at_the_start(getkey):
     model = linear_model(0.0, [0.7], diffusion=0.5)
     paths = simulate(model, Heun(), regular_batch(10, 1.0), samples=4, key=getkey())

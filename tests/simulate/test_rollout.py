@@ -64,6 +64,7 @@ def test_ou_path_kl_in_the_limit():
 
 
 @pytest.mark.parametrize("steps", [1, 7, 100])
+@pytest.mark.slow
 def test_constant_drift_path_kl_for_any_step(steps, getkey):
     c, g, horizon = 0.3, 0.5, 2.0
     model = linear_model(0.0, [c], diffusion=g)
@@ -95,6 +96,7 @@ def test_ou_moments(getkey):
     assert_variance_close(end, g**2 * dt * (1 - shrink ** (2 * steps)) / (1 - shrink**2))
 
 
+@pytest.mark.slow
 def test_endpoint_strong_order_on_geometric_brownian_motion(getkey):
     """Theorem 2 at the end point: E|h_T − h̃_T| ≤ R Δt^½, on one Brownian path per sample."""
     mu, sigma, horizon, finest, samples = 1.0, 0.8, 1.0, 512, 4000
@@ -198,6 +200,7 @@ def test_scalar_diagonal_and_matrix_give_the_same_paths(getkey):
 @pytest.mark.parametrize(
     ("weights", "expected"), [("path", 0.2**2 * 1.0**2), ("local", 0.2**2 * 1.0 / 50)]
 )
+@pytest.mark.slow
 def test_epistemic_variance_of_held_and_redrawn_weights(weights, expected, getkey):
     """Constant drift θ ~ N(0, s²), s = 0.2, T = 1, K = 50: s²T² held, s²TΔt redrawn."""
     model = linear_model(0.0, [0.0], bias_sd=0.2, diffusion=1e-6, weights=weights)

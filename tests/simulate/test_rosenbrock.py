@@ -19,6 +19,7 @@ def end(physics, solver, steps, h0, horizon=1.0):
     return single_rollout(sde, solver, grid, jnp.array(h0), jnp.zeros((steps, len(h0)))).states[-1]
 
 
+@pytest.mark.slow
 def test_second_order_on_a_nonlinear_drift():
     physics = hs.equations("dx0 = -x0^2")
     steps = np.array([4, 8, 16, 32])

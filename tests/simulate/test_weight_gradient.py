@@ -88,6 +88,7 @@ class Taylor(AbstractDifferentiatedSolver):
 
 
 @pytest.mark.parametrize("solver", [Heun(), Taylor()])
+@pytest.mark.slow
 def test_solvers_that_use_the_drift_otherwise_have_their_gradient(solver, getkey, monkeypatch):
     batch = Batch.of(wiggles())
     model = tiny_model().init(batch, key=getkey())
@@ -108,6 +109,7 @@ def test_solvers_that_use_the_drift_otherwise_have_their_gradient(solver, getkey
 
 @pytest.mark.parametrize("few", [0, 128])
 @pytest.mark.parametrize("name", ["values", "steps"])
+@pytest.mark.slow
 def test_start_and_steps_have_a_gradient(few, name, getkey, monkeypatch):
     """Against a central difference in the first entry."""
     monkeypatch.setattr(weight_gradient, "FEW_PATHS", few)

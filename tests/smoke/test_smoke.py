@@ -12,7 +12,7 @@ from hybridsde.__main__ import app
 from hybridsde.datasets.predator_prey import recordings
 
 FEW = hs.Training(epochs=2)
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 @pytest.fixture(scope="module")

@@ -232,20 +232,24 @@ class StateSpace(AbstractForecaster):
     context: int = eqx.field(static=True)
 
     def filtered(
-        self, values: Float[Array, "time obs"], observed: Bool[Array, "time obs"]
+        self,
+        values: Float[Array, "time obs"],
+        observed: Bool[Array, "time obs"],
+        recorded: Bool[Array, " time"],
     ) -> GaussianState:
-        """What is known of the state after the last of these rows."""
+        """What is known of the state after the last of these rows that was recorded."""
         a, q, c, d = (one.value for one in (self.a, self.q, self.c, self.d))
         sd = self.observation.sd.value
 
         def step(state: GaussianState, row):
-            y, seen = row
+            y, seen, there = row
             predicted = GaussianState(a @ state.mean, a @ state.covariance @ a.T + q)
-            return update(predicted, c, sd, y - d, seen)[0], None
+            after = update(predicted, c, sd, y - d, seen)[0]
+            return jax.tree.map(lambda new, old: jnp.where(there, new, old), after, state), None
 
         start = GaussianState(self.m0.value, self.p0.value)
         first, _ = update(start, c, sd, values[0] - d, observed[0])
-        found, _ = lax.scan(step, first, (values[1:], observed[1:]))
+        found, _ = lax.scan(step, first, (values[1:], observed[1:], recorded[1:]))
         return found
 
     def predict(
@@ -253,12 +257,16 @@ class StateSpace(AbstractForecaster):
     ) -> Prediction:
         """States drawn after the given rows, and their noisy futures."""
         del paths_per_weight
-        given, rows = slice(0, self.context), batch.times.shape[1]
+        rows = batch.times.shape[1]
+        known = tuple(
+            one[:, : self.context] for one in (batch.values, batch.observed, batch.recorded)
+        )
+        if batch.past is not None:
+            known = (batch.past.values, batch.past.observed, batch.past.recorded)
         a, states = self.a.value, len(self.a.value)
         root = jnp.linalg.cholesky(self.q.value)
 
-        def one(values: Array, observed: Array, key: PRNGKeyArray) -> Float[Array, "time obs"]:
-            state = self.filtered(values[given], observed[given])
+        def one(state: GaussianState, key: PRNGKeyArray) -> Float[Array, "time obs"]:
             normals = jr.normal(key, (rows - self.context + 1, states))
             x = state.mean + jnp.linalg.cholesky(state.covariance) @ normals[0]
 
@@ -271,7 +279,7 @@ class StateSpace(AbstractForecaster):
             return jnp.concatenate([before, later]) @ self.c.value.T + self.d.value
 
         keys = jr.split(key, (draws, batch.count))
-        means = jax.vmap(jax.vmap(one), (None, None, 0))(batch.values, batch.observed, keys)
+        means = jax.vmap(jax.vmap(one), (None, 0))(jax.vmap(self.filtered)(*known), keys)
         return Prediction.of_observations(means, self.observation.sd.value[None, None, None])
 
     def spreads(self) -> dict[str, Relative]:

@@ -166,15 +166,17 @@ class Autoregression(AbstractForecaster):
         del paths_per_weight
         rows, n = batch.times.shape[1], batch.values.shape[-1]
         weights, root = self.weights.value, self.root.value
+        given = (batch.values[:, : self.context], batch.observed[:, : self.context])
+        if batch.past is not None:
+            given = batch.past.last_rows(max(self.lags, self.context))
 
         def one(y, seen, u, key) -> Float[Array, "time obs"]:
             def fill(before, x):
                 now = jnp.where(x[1], x[0], before)
                 return now, now
 
-            given = slice(0, self.context)
-            _, known = lax.scan(fill, self.mean.value, (y[given], seen[given]))
-            back = jnp.maximum(self.context - 1 - jnp.arange(self.lags), 0)
+            _, known = lax.scan(fill, self.mean.value, (y, seen))
+            back = jnp.maximum(len(known) - 1 - jnp.arange(self.lags), 0)
             noise = jr.normal(key, (rows - self.context, n)) @ root.T
 
             def step(past: Array, x):
@@ -184,12 +186,10 @@ class Autoregression(AbstractForecaster):
                 return jnp.concatenate([after[None], past[:-1]]), after
 
             _, later = lax.scan(step, known[back], (u[self.context - 1 : -1], noise))
-            return jnp.concatenate([known, later])
+            return jnp.concatenate([known[len(known) - self.context :], later])
 
         keys = jr.split(key, (draws, batch.count))
-        means = jax.vmap(jax.vmap(one), (None, None, None, 0))(
-            batch.values, batch.observed, batch.inputs, keys
-        )
+        means = jax.vmap(jax.vmap(one), (None, None, None, 0))(*given, batch.inputs, keys)
         return Prediction.of_observations(means, self.observation.sd.value[None, None, None])
 
     def spreads(self) -> dict[str, Relative]:

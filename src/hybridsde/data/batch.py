@@ -29,6 +29,8 @@ class Batch(eqx.Module):
     """False on the rows that only pad a series."""
     fine: Grid | None = None
     """The steps of a solver, where they follow time; None where they follow rows."""
+    past: "Batch | None" = None
+    """Everything that was recorded up to the first row, that row included; None: nothing is."""
 
     @classmethod
     def of(cls, data: Trajectories, clock: Clock | None = None) -> "Batch":
@@ -89,6 +91,12 @@ class Batch(eqx.Module):
     def solver_steps(self, substeps: int) -> int:
         """How many steps a solver takes along a series."""
         return substeps * (self.steps if self.fine is None else self.fine.dt).shape[-1]
+
+    def last_rows(self, count: int) -> tuple[Float[Array, "series row obs"], Bool[Array, "..."]]:
+        """The last recorded rows of every series, the first one repeated where there are fewer."""
+        last = self.recorded.sum(1) - 1
+        rows = jnp.maximum(last[:, None] - jnp.arange(count)[::-1], 0)[..., None]
+        return tuple(jnp.take_along_axis(one, rows, 1) for one in (self.values, self.observed))
 
     def take(self, indices: Array) -> "Batch":
         """The series at these positions, in this order."""

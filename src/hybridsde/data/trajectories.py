@@ -115,6 +115,17 @@ class Trajectories:
         """The last time of every series."""
         return self.times[np.arange(len(self)), self.lengths - 1]
 
+    @property
+    def told_rows(self) -> Int[np.ndarray, " series"]:
+        """How many rows each series has up to the last that holds a value; one at least."""
+        held = self.observed.any(-1)
+        last = held.shape[1] - np.argmax(held[:, ::-1], 1)
+        return np.where(held.any(1), last, 1)
+
+    def named(self, ids: Sequence[str]) -> "Trajectories":
+        """The same series under other names."""
+        return replace(self, ids=_identifiers(ids, len(self)))
+
     def take(self, indices: Numbers) -> "Trajectories":
         """The series at these positions, trimmed to the longest of them."""
         indices = self._positions(indices)

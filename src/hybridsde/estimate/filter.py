@@ -19,7 +19,7 @@ from hybridsde.data import Batch, Grid
 from hybridsde.estimate.gaussian import GaussianState, update
 from hybridsde.model import SDE, AbstractObservation, BayesianSDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver
-from hybridsde.simulate.solver import path_energy
+from hybridsde.simulate.solver import Transition, path_energy
 
 KEPT = 1024
 """Along so many steps all is kept for the gradient; of longer series it is computed again."""
@@ -132,12 +132,18 @@ def predict(
     where the drift is linear and G does not depend on the state.
     """
     t, u, dt = grid.t, grid.u, grid.dt
-    m, a, b = solver.transition(sde, t, state.mean, u, dt, noise)
-    covariance = a @ state.covariance @ a.T + b @ b.T * dt
+    moved = carried(sde, solver.transition(sde, t, state.mean, u, dt, noise), dt, state)
     held = eqx.tree_at(lambda s: s.diffusion, sde, lax.stop_gradient(sde.diffusion))
     before = lax.stop_gradient(state.mean)
     energy = path_energy(held, t, before, sde.learned(t, before, u, noise), dt)
-    return GaussianState(sde.clip(m), 0.5 * (covariance + covariance.T)), kl + energy
+    return moved, kl + energy
+
+
+def carried(sde: SDE, step: Transition, dt: Scalar, state: GaussianState) -> GaussianState:
+    """A Gaussian through a step whose slopes are known: m ← φ(m), P ← A P Aᵀ + B Bᵀ Δt."""
+    a, b = step.by_state, step.by_noise
+    covariance = a @ state.covariance @ a.T + b @ b.T * dt
+    return GaussianState(sde.clip(step.mean), 0.5 * (covariance + covariance.T))
 
 
 def observe(

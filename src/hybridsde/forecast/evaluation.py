@@ -28,6 +28,19 @@ def evaluate(
     observation count as its nearer end; `implausible` is their share. Can be mapped over
     repetitions.
     """
+    return evaluate_by(forecaster, batch, draws, ((0, 1),), plausible=plausible, key=key)[0]
+
+
+def evaluate_by(
+    forecaster: AbstractForecaster,
+    batch: Batch,
+    draws: int,
+    over: tuple[tuple[int, ...], ...],
+    *,
+    plausible: Float[Array, "obs 2"] | None = None,
+    key: PRNGKeyArray,
+) -> tuple[dict[str, Float[Array, "*time column"]], ...]:
+    """The same forecasts scored once for each entry of `over`, the axes that are averaged."""
     path_key, noise_key = jr.split(key)
     whole = forecaster.predict(batch, draws, key=path_key)
     context, observation = forecaster.context, forecaster.observation
@@ -46,10 +59,15 @@ def evaluate(
         each = jnp.mean(left, (0, 1), where=seen)
         outside = jnp.append(each, jnp.mean(left, where=seen))
         drawn, means = (cut_off(one, plausible) for one in (drawn, means))
-    table = score(means[:, :, context:], drawn, raw(values), densities, seen)
     error = (means.mean(0) - raw(batch.values)) ** 2
-    whole_error = jnp.mean(error, where=batch.observed)[None]
-    return table | {"mse_all": whole_error, "implausible": outside}
+    common = {
+        "mse_all": jnp.mean(error, where=batch.observed)[None],
+        "implausible": outside,
+    }
+    return tuple(
+        score(means[:, :, context:], drawn, raw(values), densities, seen, axes) | common
+        for axes in over
+    )
 
 
 @eqx.filter_jit

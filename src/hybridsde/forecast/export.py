@@ -1,10 +1,12 @@
 """Forecasts as files."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from jaxtyping import Int
 
 from hybridsde._errors import InputError
 from hybridsde._files import write_whole
@@ -16,6 +18,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 def future_of(
     data: Trajectories,
+    origins: Int[np.ndarray, " series"],
     steps: int | None,
     times: Path | None,
     *,
@@ -24,19 +27,24 @@ def future_of(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Times to forecast on the clock of the data, and the inputs there, one row per trajectory.
 
-    A number of intervals, times since the start in a file, or the times of the data. Where times
-    are not those of the data, an input keeps its last recorded value or is interpolated.
+    A number of intervals after the row `origins` of each, times since then in a file, or the rows
+    that the data have after it. Where times are not those of the data, an input keeps its last
+    recorded value or is interpolated.
     """
+    each = np.arange(len(data))
     if steps is None and times is None:
-        short = np.flatnonzero(data.lengths < 2)
+        short = np.flatnonzero(data.lengths <= origins + 1)
         if short.size:
             raise InputError(
-                f"Trajectory {data.ids[short[0]]!r} has one row. Say how far to forecast: --steps "
-                "or --times."
+                f"Trajectory {data.ids[short[0]]!r} has no rows after the one that its forecast "
+                "starts from. Say how far to forecast: --steps or --times; or append rows with "
+                "times and inputs but without values."
             )
-        return data.times[:, 1:], data.inputs[:, 1:]
+        count = int((data.lengths - origins - 1).max())
+        rows = np.minimum(origins[:, None] + 1 + np.arange(count), data.lengths[:, None] - 1)
+        return data.times[each[:, None], rows], data.inputs[each[:, None], rows]
     elapsed = _read_times(times) if times else interval * np.arange(1, (steps or 0) + 1)
-    clock = data.times[:, :1] + elapsed
+    clock = data.times[each, origins][:, None] + elapsed
     given = [
         _inputs_at(data.times[n, :length], data.inputs[n, :length], clock[n], interpolation)
         for n, length in enumerate(data.lengths)
@@ -60,16 +68,17 @@ def summary(forecast: Forecast, *, hidden: bool = False) -> pd.DataFrame:
     Rows that only pad a shorter trajectory are left out. With `hidden`, states that are not
     measured follow.
     """
-    frames = [_summarised(forecast.observations)]
+    frames = [summarised(forecast.observations)]
     if hidden:
         states = forecast.states.rename({"state": "obs"})
         measured = set(forecast.observations["obs"].values)
         others = [name for name in states["obs"].values if name not in measured]
-        frames += [_summarised(states.sel(obs=others))] if others else []
+        frames += [summarised(states.sel(obs=others))] if others else []
     return pd.concat(frames, ignore_index=True)
 
 
-def _summarised(draws: xr.DataArray) -> pd.DataFrame:
+def summarised(draws: xr.DataArray) -> pd.DataFrame:
+    """Mean, standard deviation and quantiles of labelled draws, without rows that only pad."""
     parts = {"mean": draws.mean("draw"), "sd": draws.std("draw")}
     found = draws.quantile(list(QUANTILES), "draw")
     for q in QUANTILES:
@@ -87,21 +96,31 @@ def _summarised(draws: xr.DataArray) -> pd.DataFrame:
 
 def write_forecast(forecast: Forecast, path: Path, *, hidden: bool = False) -> None:
     """A table of quantiles (.csv, .parquet) or all draws (.nc)."""
+
+    def draws() -> xr.Dataset:
+        return xr.Dataset({"states": forecast.states, "observations": forecast.observations})
+
+    write_table(lambda: summary(forecast, hidden=hidden), draws, path)
+
+
+def write_table(
+    table: Callable[[], pd.DataFrame], draws: Callable[[], xr.Dataset], path: Path
+) -> None:
+    """A table (.csv, .parquet), or what it summarises (.nc)."""
     if path.suffix == ".csv":
-        write_whole(path, summary(forecast, hidden=hidden).to_csv(index=False))
+        write_whole(path, table().to_csv(index=False))
     elif path.suffix == ".parquet":
         try:
-            content = summary(forecast, hidden=hidden).to_parquet(index=False)
+            content = table().to_parquet(index=False)
         except ImportError:
             raise InputError(
                 "Parquet needs pyarrow. Install it with: pip install 'hybridsde[parquet]'"
             ) from None
         write_whole(path, content or b"")
     elif path.suffix == ".nc":
-        draws = xr.Dataset({"states": forecast.states, "observations": forecast.observations})
-        write_whole(path, bytes(draws.to_netcdf()))
+        write_whole(path, bytes(draws().to_netcdf()))
     else:
-        raise InputError(f"{path}: a forecast is written as .csv, .parquet or .nc.")
+        raise InputError(f"{path}: draws are written as .csv, .parquet or .nc.")
 
 
 def _read_times(path: Path) -> np.ndarray:

@@ -86,6 +86,34 @@ class AbstractForecaster(eqx.Module):
         """How forecasts are made, for a certificate to say."""
 
 
+class StatesGiven(eqx.Module):
+    """Draws of the states at the rows of a record, and what came out on the way."""
+
+    states: Float[Array, "sample series time state"]
+    log_evidence: Float[Array, " series"]
+    """Ln p(y_1, y_2, … | y_0), the weights integrated out."""
+    effective: Float[Array, " series"]
+    """How many of the draws of the weights the record leaves, as an effective sample size."""
+    innovations: Float[Array, "series time obs"]
+    """(y_k − E y_k)/sd y_k given the rows before; NaN where nothing was measured."""
+
+
+class AbstractStateEstimator(AbstractForecaster):
+    """A forecaster with states that a record says something about, hidden ones too."""
+
+    @abc.abstractmethod
+    def states_given(
+        self,
+        batch: Batch,
+        draws: int,
+        *,
+        smooth: bool,
+        paths_per_weight: int = 1,
+        key: PRNGKeyArray,
+    ) -> StatesGiven:
+        """Draws of every state at every row, given the rows up to it, or given all (`smooth`)."""
+
+
 class AbstractBayesianForecaster(AbstractForecaster):
     """A forecaster that draws its weights from a distribution with a prior: PAC-Bayes applies."""
 

@@ -16,6 +16,8 @@ from hybridsde.forecast.spec import ModelSpec
 
 ROWS_AT_ONCE = 1_000_000
 """Steps of sampled futures in one call, which bounds the memory that they take."""
+MOST_PAST = 5_000
+"""A forecast looks back at so many rows at most: a filter has long forgotten those before."""
 PATHS_PER_WEIGHT = 4
 """Futures that share their weights, where the number of draws allows it."""
 
@@ -32,12 +34,12 @@ def forecast(
     plausible: tuple[tuple[float, float], ...] | None = None,
     key: PRNGKeyArray,
 ) -> Forecast:
-    """Sampled futures of every trajectory of `history` at the times of `clock`.
+    """Sampled futures of every trajectory of `history` at the times of `clock`, after its last row.
 
     `inputs` hold u at those times; without them the last given ones are kept. Draws outside the
     `plausible` range of an observation are cut off there, and their share is said.
     """
-    paths_per_weight = _shared(draws, paths_per_weight)
+    paths_per_weight = shared_weights(draws, paths_per_weight)
     if inputs is not None:
         inputs = np.asarray(inputs, float)
         wanted = (*clock.shape, len(spec.inputs))
@@ -49,12 +51,26 @@ def forecast(
     path_key, noise_key = jr.split(key)
     batch = future(spec.encode(history), clock, inputs, context, spec.clock)
     found = _sample(forecaster, batch, draws, paths_per_weight, path_key).after(context)
+    return labelled(spec, forecaster, found, history, clock, paths_per_weight, plausible, noise_key)
+
+
+def labelled(
+    spec: ModelSpec,
+    forecaster: AbstractForecaster,
+    found: Prediction,
+    history: Trajectories,
+    clock: Float[np.ndarray, "series time"],
+    paths_per_weight: int,
+    plausible: tuple[tuple[float, float], ...] | None,
+    noise_key: PRNGKeyArray,
+) -> Forecast:
+    """A prediction in the units of the data, with names; what is not plausible is said."""
     seen = forecaster.observation.raw(found.draws(key=noise_key))
     if plausible is not None:
         ends = jnp.asarray(plausible)
         say_implausible(float(implausible(seen, ends).mean()))
         seen = cut_off(seen, ends)
-    where = (clock, history.times[:, 0], history.ids)
+    where = (clock, history.ends, history.ids)
     return Forecast(
         label(spec.raw_states(np.asarray(found.states)), *where, spec.state_names, "state"),
         label(np.asarray(seen), *where, spec.observations, "obs"),
@@ -62,7 +78,7 @@ def forecast(
     )
 
 
-def _shared(draws: int, paths_per_weight: int | None) -> int:
+def shared_weights(draws: int, paths_per_weight: int | None) -> int:
     """How many draws share their weights: as asked, or four where that divides the draws."""
     check_whole(draws, "draws")
     if paths_per_weight is None:
@@ -105,53 +121,72 @@ def _predict(
 
 
 def clock_of(
-    start: Trajectories, times: Numbers | None, elapsed: Numbers | None, context: int
+    history: Trajectories,
+    times: Numbers | None,
+    elapsed: Numbers | None,
+    steps: int | None,
 ) -> np.ndarray:
-    """Forecast times on the clock of the data, one row per trajectory."""
-    if (times is None) == (elapsed is None):
-        raise ValueError("Give exactly one of `times` and `elapsed`.")
-    first = start.times[:, :1]
+    """Forecast times on the clock of the data, one row per trajectory, after its last row.
+
+    `steps` are those of the usual interval of the history.
+    """
+    if sum(one is not None for one in (times, elapsed, steps)) != 1:
+        raise ValueError("Give exactly one of `times`, `elapsed` and `steps`.")
+    if steps is not None:
+        check_whole(steps, "steps")
+        if history.interval is None:
+            raise ValueError(
+                "One row has no interval to step by: give `elapsed` instead of `steps`."
+            )
+        elapsed = history.interval * np.arange(1, steps + 1)
+    last = history.ends[:, None]
     name = "times" if elapsed is None else "elapsed"
     given = np.asarray(times if elapsed is None else elapsed, float)
-    rows = len(given) if given.ndim == 2 else len(start)
-    if given.ndim not in (1, 2) or given.size == 0 or rows != len(start):
+    rows = len(given) if given.ndim == 2 else len(history)
+    if given.ndim not in (1, 2) or given.size == 0 or rows != len(history):
         raise ValueError(
-            f"`{name}` must be one grid for all, or one row for each of the {len(start)} "
+            f"`{name}` must be one grid for all, or one row for each of the {len(history)} "
             f"trajectories, but has shape {given.shape}."
         )
-    clock = np.broadcast_to(given, (len(start), given.shape[-1]))
-    clock = clock if elapsed is None else first + clock
-    whole = np.concatenate([start.times[:, context - 1 : context], clock], 1)
+    clock = np.broadcast_to(given, (len(history), given.shape[-1]))
+    clock = clock if elapsed is None else last + clock
+    whole = np.concatenate([last, clock], 1)
     if not np.isfinite(whole).all():
         raise ValueError(f"`{name}` must be finite.")
     early = np.argwhere(np.diff(whole, axis=1) < 0)
     if early.size:
         series, index = early[0]
         raise ValueError(
-            f"`{name}` must not decrease or lie before the start of a trajectory, but for "
-            f"{start.ids[series]!r} entry {index} is {clock[series, index]:g} after "
-            f"{whole[series, index]:g}. Use `elapsed` for times since each start."
+            f"`{name}` must not decrease or lie before the last row that is given, but for "
+            f"{history.ids[series]!r} entry {index} is {clock[series, index]:g} after "
+            f"{whole[series, index]:g}. Use `elapsed` for times since then, or give fewer rows: "
+            "`data.start()` is the first one."
         )
     return clock
 
 
 def future(
-    start: Trajectories,
+    history: Trajectories,
     times: Float[np.ndarray, "series time"],
     inputs: Float[np.ndarray, "series time input"] | None,
     context: int,
     clock: Clock,
 ) -> Batch:
-    """A batch that begins with the first rows of `start` and asks for nothing but `times`."""
-    given = slice(0, context)
-    whole = np.concatenate([start.times[:, given], times], 1)
+    """A batch that begins with the last rows of `history` and asks for nothing but `times`.
+
+    Its past is the whole of the history, where that is more than these rows.
+    """
+    each = np.arange(len(history))[:, None]
+    last = history.lengths[:, None] - context + np.arange(context)
+    whole = np.concatenate([history.times[each, last], times], 1)
     rows = whole.shape[1]
-    values = np.zeros((len(start), rows, len(start.states)))
+    values = np.zeros((len(history), rows, len(history.states)))
     observed = np.zeros(values.shape, bool)
-    values[:, given], observed[:, given] = start.values[:, given], start.observed[:, given]
+    values[:, :context] = history.values[each, last]
+    observed[:, :context] = history.observed[each, last]
     if inputs is None:
-        inputs = np.repeat(start.inputs[:, context - 1 : context], times.shape[1], 1)
-    u = np.concatenate([start.inputs[:, given], inputs], 1)
+        inputs = np.repeat(history.inputs[each, last[:, -1:]], times.shape[1], 1)
+    u = np.concatenate([history.inputs[each, last], inputs], 1)
     return Batch(
         times=jnp.asarray(whole - clock.origin),
         steps=jnp.asarray(np.diff(whole)),
@@ -160,4 +195,11 @@ def future(
         inputs=jnp.asarray(u),
         recorded=jnp.ones(whole.shape, bool),
         fine=clock.grid(whole, u),
+        past=None if np.all(history.lengths == context) else past_of(history, clock),
     )
+
+
+def past_of(history: Trajectories, clock: Clock) -> Batch:
+    """A history as the past of a batch; of a very long one the last part."""
+    cuts = [(n, max(0, rows - MOST_PAST), rows) for n, rows in enumerate(map(int, history.lengths))]
+    return Batch.of(history.cut(cuts), clock)

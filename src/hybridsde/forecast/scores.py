@@ -67,8 +67,11 @@ def score(
     values: Float[Array, "series time obs"],
     densities: dict[str, Float[Array, "series time obs"]],
     observed: Bool[Array, "series time obs"],
-) -> dict[str, Float[Array, " column"]]:
+    over: tuple[int, ...] = (0, 1),
+) -> dict[str, Float[Array, "*time column"]]:
     """Every score: one number per observation, then one over all of them.
+
+    Averaged `over` series and times; over series alone there is one row for each time.
 
     `means` are sampled states as seen through the observation map, `draws` the same with
     observation noise; `densities` are scores that were computed value by value already. `mse` is
@@ -84,9 +87,10 @@ def score(
         "width90": high - low,
     }
 
-    def columns(scores: Float[Array, "series time obs"]) -> Float[Array, " column"]:
-        each = jnp.mean(scores, (0, 1), where=observed)
-        return jnp.append(each, jnp.mean(scores, where=observed))
+    def columns(scores: Float[Array, "series time obs"]) -> Float[Array, "*time column"]:
+        each = jnp.mean(scores, over, where=observed)
+        overall = jnp.mean(scores, (*over, 2), where=observed)
+        return jnp.concatenate([each, overall[..., None]], -1)
 
     table = {name: columns(scores) for name, scores in pointwise.items()}
     return table | {"rmse": jnp.sqrt(table["mse"])}

@@ -9,12 +9,20 @@ import jax.numpy as jnp
 from hybridsde._parameters import Fixed, Relative, trainable
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
-from hybridsde.forecast import AbstractBayesianForecaster, Prediction, noise_spread
+from hybridsde.forecast import (
+    AbstractBayesianForecaster,
+    AbstractStateEstimator,
+    Prediction,
+    StatesGiven,
+    noise_spread,
+)
+from hybridsde.hybrid.history import go_on, states_given
 from hybridsde.model import (
     AbstractObservation,
     BayesianMLP,
     BayesianSDE,
     DiagonalDiffusion,
+    GaussianObservation,
     MeanField,
 )
 from hybridsde.objective.base import estimate
@@ -24,7 +32,7 @@ EVIDENCE_SAMPLES = 4
 """Draws of the weights for an estimate of the evidence."""
 
 
-class SDEForecaster(AbstractBayesianForecaster):
+class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
     """Sampled paths of dh = (f_θ + γ ∘ r_ξ) dt + G dW, θ ~ p_φ(θ), from a history's first rows."""
 
     model: BayesianSDE
@@ -50,12 +58,43 @@ class SDEForecaster(AbstractBayesianForecaster):
     def predict(
         self, batch: Batch, draws: int, *, paths_per_weight: int = 1, key: PRNGKeyArray
     ) -> Prediction:
-        """Paths under `draws / paths_per_weight` draws of the weights, as many under each."""
+        """Paths under `draws / paths_per_weight` draws of the weights, as many under each.
+
+        They begin at the first rows, or, where the batch has a past, at what all of it says of the
+        state. A decoder has no filter: then the last rows of the past are encoded.
+        """
+        if batch.past is not None and isinstance(self.observation, GaussianObservation):
+            states = go_on(
+                self.model, self.solver, batch, draws, paths_per_weight=paths_per_weight, key=key
+            )
+            return Prediction.of_states(self.observation, states)
         weights = draws // paths_per_weight
         paths = simulate(
             self.model, self.solver, batch, samples=weights, paths=paths_per_weight, key=key
         )
         return Prediction.of_states(self.observation, paths.states, paths.kl)
+
+    def states_given(
+        self,
+        batch: Batch,
+        draws: int,
+        *,
+        smooth: bool,
+        paths_per_weight: int = 1,
+        key: PRNGKeyArray,
+    ) -> StatesGiven:
+        """By an extended Kalman filter under each draw of the weights."""
+        if not isinstance(self.observation, GaussianObservation):
+            raise ValueError("States behind a decoder cannot be filtered; `forecast` encodes them.")
+        return states_given(
+            self.model,
+            self.solver,
+            batch,
+            draws,
+            smooth=smooth,
+            paths_per_weight=paths_per_weight,
+            key=key,
+        )
 
     def spreads(self) -> dict[str, Relative]:
         """G, where it is learned from a guess, and the noise likewise."""

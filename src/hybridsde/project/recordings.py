@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde.certify import Certificate, ConformalBand
 from hybridsde.data import Trajectories, read_table
-from hybridsde.forecast import Forecast
+from hybridsde.forecast import Forecast, StateEstimate
 from hybridsde.forecast.export import future_of
 from hybridsde.project.project import forecast_settings, plain_scores, split_of
 from hybridsde.project.settings_file import check_settings
@@ -45,6 +46,36 @@ def score_run(
     return plain_scores(run.score(recordings, draws=draws or settings.draws)), len(recordings)
 
 
+def backtest_run(
+    folder: Path,
+    data: str | None,
+    origins: int,
+    horizon: int | None,
+    draws: int | None,
+    *,
+    trust: bool,
+) -> pd.DataFrame:
+    """Scores by lead time of forecasts from rolling origins, all rows before them given."""
+    run, recordings = open_run(folder, data, trust=trust)
+    settings = forecast_settings(run)
+    rows = horizon or settings.horizon
+    if rows is None:
+        raise InputError("Say how many rows ahead are scored: --horizon.")
+    return run.backtest(recordings, horizon=rows, origins=origins, draws=draws or settings.draws)
+
+
+def states_run(
+    folder: Path, data: str | None, draws: int | None, *, smooth: bool, trust: bool
+) -> StateEstimate:
+    """Every state at every row of recordings, given all of them or those up to it."""
+    run, recordings = open_run(folder, data, trust=trust)
+    count = draws or forecast_settings(run).draws
+    return (run.smooth if smooth else run.filter)(recordings, draws=count)
+
+
+FIRST, LAST = "first", "last"
+
+
 def forecast_run(
     folder: Path,
     data: str | None,
@@ -52,15 +83,25 @@ def forecast_run(
     times: Path | None,
     draws: int | None,
     *,
+    begin: str = LAST,
     trust: bool,
 ) -> Forecast:
-    """Forecasts from the first rows of recordings, with the inputs that the table holds."""
+    """Forecasts after the last measured row of recordings, or after their first rows.
+
+    Inputs are those that the table holds; rows without values at its end are times to forecast.
+    """
+    if begin not in (FIRST, LAST):
+        raise InputError(f"A forecast begins at the {FIRST} or the {LAST} row, not {begin!r}.")
     run, recordings = open_run(folder, data, trust=trust)
     settings, context = forecast_settings(run), run.spec.context
+    given = np.full(len(recordings), context) if begin == FIRST else recordings.told_rows
+    if np.any(given < context) or np.any(recordings.lengths < given):
+        raise InputError(f"A trajectory has fewer than {context} measured rows. Remove it.")
     interval = recordings.interval or split_of(folder, run).train.interval or 1.0
     columns = (run.metadata.settings or {}).get("data", {})
     clock, inputs = future_of(
         recordings,
+        given - 1,
         steps,
         times,
         interval=interval,
@@ -68,7 +109,7 @@ def forecast_run(
     )
     count, shared = draws or settings.draws, settings.paths_per_weight
     return run.forecast(
-        recordings.start(context),
+        recordings.cut([(n, 0, int(rows)) for n, rows in enumerate(given)]).named(recordings.ids),
         clock,
         inputs=inputs,
         draws=count,

@@ -31,6 +31,14 @@ def score_table(scores: Scores, title: str) -> Table:
     return frame_table(frame.rename_axis("state"), title)
 
 
+def lead_table(scores: pd.DataFrame) -> Table:
+    """Scores from rolling origins, by how many rows ahead; all leads together first."""
+    overall = scores[scores["obs"] == "overall"].drop(columns=["obs", "origins"])
+    frame = overall.set_index(overall.pop("lead").replace(0, "all")).rename_axis("rows ahead")
+    origins = int(scores["origins"].iloc[0])
+    return frame_table(frame.reindex(columns=list(SHOWN)), f"{origins} origins, all rows before")
+
+
 def fit_notes(run: Run) -> list[Table | Text]:
     """What a fit found beside its scores: the epoch that was kept, parameters, calibration."""
     known, epochs = run.metadata, len(run.history)

@@ -21,10 +21,21 @@ from hybridsde.certify import (
 )
 from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_whole
-from hybridsde.forecast import SCORES, AbstractForecaster, Forecast, ModelSpec, evaluate
+from hybridsde.forecast import (
+    SCORES,
+    AbstractForecaster,
+    AbstractStateEstimator,
+    Forecast,
+    ModelSpec,
+    StateEstimate,
+    backtest,
+    estimate_states,
+    evaluate,
+)
 from hybridsde.forecast.future import clock_of, forecast
 from hybridsde.forecast.sanity import say_nonsense
 from hybridsde.forecast.spec import SAME_STEP
+from hybridsde.run.following import Follower, follow
 from hybridsde.store import RunMetadata, StoredRun, load_run, save_run
 from hybridsde.store.folder import RUN
 
@@ -78,29 +89,32 @@ class Run:
         history: Trajectories,
         times: Numbers | None = None,
         *,
+        steps: int | None = None,
         elapsed: Numbers | None = None,
         inputs: Numbers | None = None,
         draws: int = 200,
         paths_per_weight: int | None = None,
         seed: int | None = None,
     ) -> Forecast:
-        """Sampled futures of every trajectory in `history`, from its first rows.
+        """Sampled futures of every trajectory in `history`, after its last row.
 
-        Give `times` on the clock of the data (one grid for all, or one row per trajectory), or
-        `elapsed` since each trajectory's start. `inputs` hold u at those times, one row per
-        trajectory; without them the first inputs are kept. Draws come in groups of
-        `paths_per_weight` that share their weights, which is what splits the variance: four by
-        default, where that divides `draws`.
+        All rows that are given count: they are filtered, and draws of the weights count by how
+        well they explain them. `data.start()` gives the first row alone, as in the paper.
+
+        Give `steps` of the usual interval, `times` on the clock of the data (one grid for all, or
+        one row per trajectory), or `elapsed` since each trajectory's last row. `inputs` hold u at
+        those times, one row per trajectory; without them the last inputs are kept. Draws come in
+        groups of `paths_per_weight` that share their weights, which is what splits the variance:
+        four by default, where that divides `draws`.
         """
         self.spec.check(history)
         context = self.spec.context
         if np.any(history.lengths < context):
             raise ValueError(
-                f"The model encodes the first {context} rows, but a series has fewer. Give "
-                f"`data.start({context})`."
+                f"{self.spec.name} looks back at {context} rows, but a series has fewer. Give more."
             )
-        clock = clock_of(history, times, elapsed, context)
-        self._check_steps(np.concatenate([history.times[:, :context], clock], 1))
+        clock = clock_of(history, times, elapsed, steps)
+        self._check_steps(np.concatenate([history.ends[:, None], clock], 1))
         return forecast(
             self.spec,
             self.forecaster,
@@ -110,6 +124,67 @@ class Run:
             draws=draws,
             paths_per_weight=paths_per_weight,
             plausible=self.metadata.plausible,
+            key=self._key(seed),
+        )
+
+    def follow(self, history: Trajectories, *, seed: int | None = None) -> Follower:
+        """Take in records up to now; `follower.update(rows)` then takes in new rows as they come.
+
+        An update takes milliseconds and equals filtering everything at once.
+        """
+        known = self.metadata.plausible
+        return follow(self.spec, self.forecaster, history, known, key=self._key(seed))
+
+    def filter(
+        self, data: Trajectories, *, draws: int = 200, seed: int | None = None
+    ) -> StateEstimate:
+        """Every state at every row, hidden ones too, given the rows up to it.
+
+        Rows without values are answered as well: add some to see the states between measurements.
+        """
+        return self._states(data, draws, seed, smooth=False)
+
+    def smooth(
+        self, data: Trajectories, *, draws: int = 200, seed: int | None = None
+    ) -> StateEstimate:
+        """Every state at every row, hidden ones too, given the whole record, as sampled paths."""
+        return self._states(data, draws, seed, smooth=True)
+
+    def _states(
+        self, data: Trajectories, draws: int, seed: int | None, *, smooth: bool
+    ) -> StateEstimate:
+        self.spec.check(data)
+        check_whole(draws, "draws", least=2)
+        if not isinstance(self.forecaster, AbstractStateEstimator):
+            raise InputError(f"{self.spec.name} has no states apart from what is measured.")
+        return estimate_states(
+            self.spec, self.forecaster, data, smooth=smooth, draws=draws, key=self._key(seed)
+        )
+
+    def backtest(
+        self,
+        data: Trajectories,
+        *,
+        horizon: int,
+        origins: int | None = None,
+        draws: int = 200,
+        seed: int | None = None,
+    ) -> pd.DataFrame:
+        """Scores by lead time of forecasts from rolling origins, each given all rows before it.
+
+        `origins` are that many along each record, evenly spread; one every `horizon` rows by
+        default. Lead 0 stands for all leads together.
+        """
+        self.subject.check(data)
+        check_whole(draws, "draws", least=2)
+        return backtest(
+            self.spec,
+            self.forecaster,
+            data,
+            horizon=horizon,
+            origins=origins,
+            draws=draws,
+            plausible=self._plausible,
             key=self._key(seed),
         )
 

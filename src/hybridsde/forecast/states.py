@@ -1,0 +1,109 @@
+"""What a record says of the states: labelled draws, imputed values, innovations, evidence."""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from hybridsde._types import PRNGKeyArray
+from hybridsde.data import Batch, Trajectories
+from hybridsde.forecast.export import summarised
+from hybridsde.forecast.forecast import label
+from hybridsde.forecast.forecaster import AbstractStateEstimator, StatesGiven
+from hybridsde.forecast.future import PATHS_PER_WEIGHT
+from hybridsde.forecast.spec import ModelSpec
+
+PATH_STEPS = 2_000_000
+"""Steps of all drawn paths in one call, which bounds the memory that they take."""
+
+
+@dataclass(frozen=True, eq=False)
+class StateEstimate:
+    """Draws of every state at every row, hidden ones too.
+
+    `states` have dimensions draw, trajectory, time, state; `observations` are what would be
+    measured there without noise, which fills in missing values. Draws of `smooth` are whole paths.
+    """
+
+    states: xr.DataArray
+    observations: xr.DataArray
+    innovations: xr.DataArray
+    """Errors of forecasts from row to row in units of their own spread; NaN where none was made."""
+    log_evidence: xr.DataArray
+    """Ln p(y_1, y_2, … | y_0) of each trajectory, the weights integrated out."""
+    effective: xr.DataArray
+    """How many draws of the weights a trajectory leaves; few: it says much about them."""
+
+    def mean(self) -> xr.DataArray:
+        """Mean of the states."""
+        return self.states.mean("draw")
+
+    def quantile(self, q: float | list[float]) -> xr.DataArray:
+        """Quantiles of the states."""
+        return self.states.quantile(q, "draw")
+
+    def table(self) -> pd.DataFrame:
+        """Mean, standard deviation and quantiles of every state: one row per number."""
+        return summarised(self.states.rename({"state": "obs"})).rename(columns={"obs": "state"})
+
+    def dataset(self) -> xr.Dataset:
+        """Every draw, with innovations and evidence."""
+        return xr.Dataset(
+            {
+                "states": self.states,
+                "observations": self.observations,
+                "innovations": self.innovations,
+                "log_evidence": self.log_evidence,
+            }
+        )
+
+
+def estimate_states(
+    spec: ModelSpec,
+    forecaster: AbstractStateEstimator,
+    data: Trajectories,
+    *,
+    smooth: bool,
+    draws: int,
+    key: PRNGKeyArray,
+) -> StateEstimate:
+    """The states of every trajectory, some trajectories at a time."""
+    shared = 1 if draws % PATHS_PER_WEIGHT else PATHS_PER_WEIGHT
+    batch = spec.batch(data)
+    size = max(1, PATH_STEPS // max(1, draws * batch.solver_steps(1)))
+    parts = []
+    for begin in range(0, len(data), size):
+        some = batch.take(jnp.arange(begin, min(begin + size, len(data))))
+        parts.append(_states(forecaster, some, draws, smooth, shared, key))
+    observation = forecaster.observation
+    states = np.concatenate([np.asarray(one.states) for one in parts], 1)
+    seen = [np.asarray(observation.raw(observation.mean(one.states))) for one in parts]
+    where = (data.times, data.times[:, 0], data.ids)
+    innovations = np.concatenate([np.asarray(one.innovations) for one in parts])
+
+    def per_trajectory(name: str) -> xr.DataArray:
+        numbers = np.concatenate([np.asarray(getattr(one, name)) for one in parts])
+        return xr.DataArray(numbers, dims="trajectory", coords={"trajectory": list(data.ids)})
+
+    return StateEstimate(
+        label(spec.raw_states(states), *where, spec.state_names, "state"),
+        label(np.concatenate(seen, 1), *where, spec.observations, "obs"),
+        label(innovations[None], *where, spec.observations, "obs").isel(draw=0, drop=True),
+        per_trajectory("log_evidence"),
+        per_trajectory("effective"),
+    )
+
+
+@eqx.filter_jit
+def _states(
+    forecaster: AbstractStateEstimator,
+    batch: Batch,
+    draws: int,
+    smooth: bool,
+    shared: int,
+    key: PRNGKeyArray,
+) -> StatesGiven:
+    return forecaster.states_given(batch, draws, smooth=smooth, paths_per_weight=shared, key=key)

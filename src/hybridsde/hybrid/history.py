@@ -1,0 +1,283 @@
+"""What a history says of the states and of the weights: filtered, smoothed, and gone on from.
+
+A draw of the weights counts by how well it explains the history, p(θ | Y) ∝ p_φ(θ) p(Y | θ), and
+each has its own Gaussian over the states.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax import lax
+
+from hybridsde._types import Array, Float, Int, PRNGKeyArray, PyTree
+from hybridsde.data import Batch
+from hybridsde.estimate.filter import carried, first_state, observe
+from hybridsde.estimate.gaussian import GaussianState
+from hybridsde.estimate.states import at_rows, backward_paths, factor, track
+from hybridsde.forecast import StatesGiven
+from hybridsde.model import SDE, BayesianSDE, GaussianObservation
+from hybridsde.simulate import AbstractSolver
+
+NETWORKS = 48
+"""Draws of the weights that a history is filtered with."""
+LEAST_LEFT = 0.25
+"""The evidence is tempered until it leaves so large a share of the draws, counted by ESS."""
+TEMPERS = 2.0 ** -np.arange(24)
+
+
+class Ends(eqx.Module):
+    """The state after the last row of each series, under draws of the weights."""
+
+    weight_keys: Array
+    last: GaussianState
+    """Leaves begin with sample × series."""
+    log_evidence: Float[Array, "sample series"]
+
+
+def weight_noise(
+    sde: SDE, numbers: Array, batch: Batch, solver: AbstractSolver, key: PRNGKeyArray
+) -> PyTree:
+    """What the network of `sde` consumes along every series: step × series × …"""
+    return sde.learned.network.noise(numbers, batch.solver_steps(solver.substeps), key=key)
+
+
+def filter_ends(
+    model: BayesianSDE, solver: AbstractSolver, batch: Batch, weights: int, *, key: PRNGKeyArray
+) -> Ends:
+    """Filter every series to its end under draws of the weights; nothing on the way is kept."""
+    weight_key, call_key = jr.split(key)
+    keys = jr.split(weight_key, weights)
+    numbers = jnp.arange(weights * batch.count, dtype=jnp.uint32).reshape(weights, batch.count)
+
+    def under_one(key: PRNGKeyArray, numbers: Array) -> tuple[GaussianState, Array]:
+        sde = model.draw(key=key)
+        noise = weight_noise(sde, numbers, batch, solver, call_key)
+        axes = (0, jax.tree.map(lambda _: 1, noise))
+
+        def of_series(one: Batch, noise: PyTree) -> tuple[GaussianState, Array]:
+            return _to_the_end(model, sde, solver, one, noise, first_state(model, one))
+
+        return jax.vmap(of_series, axes)(batch, noise)
+
+    last, log_evidence = jax.vmap(under_one)(keys, numbers)
+    return Ends(keys, last, log_evidence)
+
+
+def _to_the_end(
+    model: BayesianSDE,
+    sde: SDE,
+    solver: AbstractSolver,
+    series: Batch,
+    noise: PyTree,
+    first: GaussianState,
+) -> tuple[GaussianState, Array]:
+    grid = series.grid(solver.substeps, model.interpolation)
+    nothing = jnp.zeros((), series.values.dtype)
+
+    def advance(carry, x):
+        state, total = carry
+        grid, noise = x
+        step = solver.transition(sde, grid.t, state.mean, grid.u, grid.dt, noise)
+        state = carried(sde, step, grid.dt, state)
+        seen = series.observed[grid.row] & (grid.row > 0)
+        state, log_prob = observe(model.observation, series.values[grid.row], seen, state)
+        return (GaussianState(sde.clip(state.mean), state.covariance), total + log_prob), None
+
+    (last, total), _ = lax.scan(advance, (first, nothing), (grid, noise))
+    return last, total
+
+
+def filter_on(model: BayesianSDE, solver: AbstractSolver, ends: Ends, batch: Batch) -> Ends:
+    """The same after further rows; the first row of `batch` is the last that `ends` know.
+
+    For weights that are held along a path.
+    """
+
+    def under_one(key: PRNGKeyArray, last: GaussianState) -> tuple[GaussianState, Array]:
+        sde = model.draw(key=key)
+
+        def of_series(one: Batch, last: GaussianState) -> tuple[GaussianState, Array]:
+            return _to_the_end(model, sde, solver, one, None, last)
+
+        return jax.vmap(of_series)(batch, last)
+
+    last, more = jax.vmap(under_one)(ends.weight_keys, ends.last)
+    return Ends(ends.weight_keys, last, ends.log_evidence + more)
+
+
+def go_on(
+    model: BayesianSDE,
+    solver: AbstractSolver,
+    batch: Batch,
+    draws: int,
+    *,
+    paths_per_weight: int = 1,
+    key: PRNGKeyArray,
+) -> Float[Array, "sample series time state"]:
+    """Paths of a batch from what its past says of the state: h_0 ~ p(h | past, θ), θ ~ p(θ | past).
+
+    The first row of the batch is the last of its past.
+    """
+    assert batch.past is not None
+    filter_key, path_key = jr.split(key)
+    count = min(draws // paths_per_weight, NETWORKS)
+    ends = filter_ends(model, solver, batch.past, count, key=filter_key)
+    return paths_after(
+        model, solver, ends, batch, draws, paths_per_weight=paths_per_weight, key=path_key
+    )
+
+
+def paths_after(
+    model: BayesianSDE,
+    solver: AbstractSolver,
+    ends: Ends,
+    batch: Batch,
+    draws: int,
+    *,
+    paths_per_weight: int = 1,
+    key: PRNGKeyArray,
+) -> Float[Array, "sample series time state"]:
+    """Paths of a batch from the states that `ends` know at its first row."""
+    choice_key, start_key, path_key = jr.split(key, 3)
+    weights = draws // paths_per_weight
+    chosen = chosen_weights(ends.log_evidence, weights, key=choice_key)
+    if not model.weights.held:
+        chosen = jnp.resize(jnp.arange(len(ends.log_evidence)), chosen.shape[::-1]).T
+    normals = jr.normal(start_key, (weights, paths_per_weight, batch.count, model.states))
+    numbers = jnp.arange(weights * paths_per_weight * batch.count, dtype=jnp.uint32)
+    numbers = numbers.reshape(weights, paths_per_weight, batch.count)
+
+    def one(sde: SDE, series: Batch, h0: Array, number: Array) -> Array:
+        noise_key, wiener_key = jr.split(jr.fold_in(path_key, number))
+        grid = series.grid(solver.substeps, model.interpolation)
+        steps = len(grid.dt)
+        dw = jnp.sqrt(grid.dt)[:, None] * jr.normal(wiener_key, (steps, model.states))
+        noise = sde.learned.network.noise(number[None], steps, key=noise_key)
+        noise = jax.tree.map(lambda leaf: leaf[:, 0], noise)
+
+        def step(h, x):
+            grid, dw, noise = x
+            h, _ = solver.step(sde, grid.t, h, grid.u, grid.dt, dw, noise)
+            h = sde.mirror(h)
+            return h, h
+
+        _, path = lax.scan(step, h0, (grid, dw, noise))
+        return at_rows(jnp.concatenate([h0[None], path]), grid, series.times.shape[0])
+
+    def under_one(index: Int[Array, ""], series: Batch, last: GaussianState, normals, numbers):
+        """One series under one draw of the weights."""
+        sde = model.draw(key=ends.weight_keys[index])
+        root = factor(last.covariance[index])
+        starts = jax.vmap(lambda normal: sde.mirror(last.mean[index] + root @ normal))(normals)
+        return jax.vmap(lambda h0, number: one(sde, series, h0, number))(starts, numbers)
+
+    over_series = jax.vmap(under_one, (0, 0, 1, 1, 1))
+    paths = jax.vmap(over_series, (0, None, None, 0, 0))(chosen, batch, ends.last, normals, numbers)
+    return jnp.moveaxis(paths, 2, 1).reshape(draws, batch.count, *paths.shape[3:])
+
+
+def states_given(
+    model: BayesianSDE,
+    solver: AbstractSolver,
+    batch: Batch,
+    draws: int,
+    *,
+    smooth: bool,
+    paths_per_weight: int = 1,
+    key: PRNGKeyArray,
+) -> StatesGiven:
+    """Draws of every state at every row, given the rows up to it, or given all of them.
+
+    Smoothed draws are whole paths; filtered ones are independent from row to row.
+    """
+    filter_key, choice_key, path_key = jr.split(key, 3)
+    weight_key, call_key = jr.split(filter_key)
+    weights = draws // paths_per_weight
+    count = min(weights, NETWORKS)
+    keys = jr.split(weight_key, count)
+    numbers = jnp.arange(count * batch.count, dtype=jnp.uint32).reshape(count, batch.count)
+    grids = jax.vmap(lambda one: one.grid(solver.substeps, model.interpolation))(batch)
+    steps, rows = grids.dt.shape[1], batch.times.shape[1]
+    each = -(-draws // count)
+    normals = jr.normal(path_key, (count, batch.count, each, steps + 1, model.states))
+
+    def one(sde: SDE, series: Batch, noise: PyTree, normals: Array):
+        found = track(model, sde, solver, series, noise)
+        grid = series.grid(solver.substeps, model.interpolation)
+        if smooth:
+            paths = jax.vmap(lambda normal: backward_paths(found, normal))(normals)
+        else:
+            whole = found.whole
+            roots = jax.vmap(factor)(whole.covariance)
+            paths = whole.mean + jnp.einsum("kij,skj->ski", roots, normals)
+        paths = jax.vmap(lambda path: at_rows(jax.vmap(sde.clip)(path), grid, rows))(paths)
+        errors = at_rows(jnp.concatenate([found.first.mean[None], found.foretold.mean]), grid, rows)
+        spread = at_rows(
+            jnp.concatenate([found.first.covariance[None], found.foretold.covariance]), grid, rows
+        )
+        return paths, found.log_prob.sum(), errors, spread
+
+    def under_one(key: PRNGKeyArray, numbers: Array, normals: Array):
+        sde = model.draw(key=key)
+        noise = weight_noise(sde, numbers, batch, solver, call_key)
+        axes = (0, jax.tree.map(lambda _: 1, noise), 0)
+        return jax.vmap(lambda series, noise, normals: one(sde, series, noise, normals), axes)(
+            batch, noise, normals
+        )
+
+    paths, log_evidence, means, covariances = jax.vmap(under_one)(keys, numbers, normals)
+    chosen = chosen_weights(log_evidence, draws, key=choice_key)
+    use = jnp.cumsum(jax.nn.one_hot(chosen, count, axis=-1, dtype=jnp.int32), 0)
+    nth = jnp.take_along_axis(use, chosen[..., None], -1)[..., 0] - 1
+
+    def of_series(paths: Array, chosen: Array, nth: Array) -> Array:
+        return paths[chosen, nth % each]
+
+    states = jax.vmap(of_series, (1, 1, 1), 1)(paths, chosen, nth)
+    flat = jax.nn.softmax(log_evidence, 0)
+    return StatesGiven(
+        states,
+        jax.nn.logsumexp(log_evidence, 0) - jnp.log(count),
+        1 / jnp.sum(flat**2, 0),
+        _innovations(model, batch, means, covariances, flat),
+    )
+
+
+def _innovations(
+    model: BayesianSDE, batch: Batch, means: Array, covariances: Array, share: Array
+) -> Float[Array, "series time obs"]:
+    """Errors of forecasts from row to row in their own spread, weights averaged over."""
+    assert isinstance(model.observation, GaussianObservation)
+    c = model.observation.matrix.value
+    expected = means @ c.T
+    variance = jnp.einsum("oi,wstij,oj->wsto", c, covariances, c) + model.observation.sd.value**2
+    mean = jnp.einsum("ws,wsto->sto", share, expected)
+    second = jnp.einsum("ws,wsto->sto", share, variance + expected**2)
+    z = (batch.values - mean) / jnp.sqrt(jnp.maximum(second - mean**2, 1e-30))
+    return jnp.where(batch.observed, z, jnp.nan).at[:, 0].set(jnp.nan)
+
+
+def chosen_weights(
+    log_evidence: Float[Array, "sample series"], draws: int, *, key: PRNGKeyArray
+) -> Int[Array, "draw series"]:
+    """For each series, draws of the weights by how well they explain it: systematic resampling.
+
+    The evidence is raised to the largest power 1, ½, ¼, … that leaves a share of the draws: a
+    sample of the weights cannot stand for a posterior that is much narrower than what it was
+    drawn from.
+    """
+    tempered = jax.nn.softmax(log_evidence * TEMPERS[:, None, None].astype(log_evidence.dtype), 1)
+    left = 1 / jnp.sum(tempered**2, 1)
+    enough = left >= LEAST_LEFT * len(log_evidence)
+    power = jnp.argmax(enough, 0)
+    weights = jnp.take_along_axis(tempered, power[None, None, :], 0)[0]
+
+    def of_series(weights: Float[Array, " sample"], key: PRNGKeyArray) -> Int[Array, " draw"]:
+        shift_key, order_key = jr.split(key)
+        at = (jnp.arange(draws) + jr.uniform(shift_key)) / draws
+        found = jnp.searchsorted(jnp.cumsum(weights), at)
+        return jr.permutation(order_key, jnp.minimum(found, len(weights) - 1))
+
+    return jax.vmap(of_series, (1, 0), 1)(weights, jr.split(key, log_evidence.shape[1]))

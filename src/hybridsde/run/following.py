@@ -1,0 +1,197 @@
+"""A run that follows records as they grow: the state after every new row, in milliseconds."""
+
+from dataclasses import dataclass, replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from hybridsde._errors import InputError
+from hybridsde._types import Numbers, PRNGKeyArray
+from hybridsde.data import Batch, Grid, Trajectories
+from hybridsde.forecast import Forecast, ModelSpec, Prediction
+from hybridsde.forecast.future import clock_of, future, labelled, shared_weights
+from hybridsde.hybrid import HybridSDE, SDEForecaster
+from hybridsde.hybrid.history import NETWORKS, Ends, filter_ends, filter_on, paths_after
+
+FORECAST = 1
+"""Folded into the key of a follower for its forecasts."""
+
+
+@dataclass(frozen=True, eq=False)
+class Follower:
+    """Records up to now, as a filter remembers them; `update` takes in what comes next.
+
+    Updating row by row equals filtering at once. Draws of the weights stay the same and count by
+    how well they have explained everything so far.
+    """
+
+    spec: ModelSpec
+    forecaster: SDEForecaster
+    last: Trajectories
+    """The last row of every record, as the model sees it."""
+    interval: float | None
+    """The usual time between rows."""
+    ends: Ends
+    plausible: tuple[tuple[float, float], ...] | None
+    key: PRNGKeyArray
+
+    def update(self, rows: Trajectories) -> "Follower":
+        """With further rows of the same records, in the same order; compiled for powers of two."""
+        if rows.ids != self.last.ids:
+            raise InputError(
+                "New rows must be of the same records in the same order, "
+                f"{', '.join(self.last.ids)}, but are of {', '.join(rows.ids)}."
+            )
+        self.spec.check(rows)
+        late = np.flatnonzero(rows.times[:, 0] <= self.last.times[:, 0])
+        if late.size:
+            raise InputError(
+                f"New rows of {rows.ids[late[0]]!r} begin at {rows.times[late[0], 0]:g}, but "
+                f"{self.last.times[late[0], 0]:g} is known already."
+            )
+        encoded = self.spec.encode(rows)
+        joined = padded(after(self.last, encoded))
+        batch = filled(Batch.of(joined, self.spec.clock))
+        ends = _filter_on(self.forecaster, self.ends, batch)
+        return replace(self, last=last_rows(encoded), ends=ends)
+
+    def forecast(
+        self,
+        times: Numbers | None = None,
+        *,
+        steps: int | None = None,
+        elapsed: Numbers | None = None,
+        inputs: Numbers | None = None,
+        draws: int = 200,
+    ) -> Forecast:
+        """Sampled futures after the last row; see `Run.forecast`."""
+        if steps is not None and self.interval is not None:
+            elapsed, steps = self.interval * np.arange(1, steps + 1), None
+        clock = clock_of(self.last, times, elapsed, steps)
+        given = None if inputs is None else np.asarray(inputs, float)
+        batch = future(self.last, clock, given, 1, self.spec.clock)
+        shared = shared_weights(draws, None)
+        path_key, noise_key = jr.split(jr.fold_in(self.key, FORECAST))
+        found = _paths(self.forecaster, self.ends, batch, draws, shared, path_key)
+        return labelled(
+            self.spec, self.forecaster, found, self.last, clock, shared, self.plausible, noise_key
+        )
+
+    def mean(self) -> np.ndarray:
+        """The mean of every state of every record now, trajectory × state, in the data's units."""
+        share = jax.nn.softmax(self.ends.log_evidence, 0)
+        mean = jnp.einsum("ws,wsi->si", share, self.ends.last.mean)
+        return self.spec.raw_states(np.asarray(mean))
+
+
+def follow(
+    spec: ModelSpec,
+    forecaster: object,
+    history: Trajectories,
+    plausible: tuple[tuple[float, float], ...] | None,
+    *,
+    key: PRNGKeyArray,
+) -> Follower:
+    """Filter records up to now, to go on from there."""
+    held = isinstance(forecaster, SDEForecaster) and forecaster.held
+    if not (held and isinstance(spec, HybridSDE) and spec.latent is None):
+        raise InputError(
+            f"{spec.name} cannot be updated row by row: it has no states that are filtered under "
+            "held weights."
+        )
+    assert isinstance(forecaster, SDEForecaster)
+    spec.check(history)
+    encoded = spec.encode(history)
+    batch = Batch.of(encoded, spec.clock)
+    ends = _filter_ends(forecaster, batch, key)
+    return Follower(spec, forecaster, last_rows(encoded), history.interval, ends, plausible, key)
+
+
+def last_rows(data: Trajectories) -> Trajectories:
+    """The last row of every series."""
+    cuts = [(n, rows - 1, rows) for n, rows in enumerate(map(int, data.lengths))]
+    return data.cut(cuts).named(data.ids)
+
+
+def after(last: Trajectories, rows: Trajectories) -> Trajectories:
+    """Rows with the one before them in front."""
+
+    def joined(name: str) -> np.ndarray:
+        return np.concatenate([getattr(last, name)[:, :1], getattr(rows, name)], 1)
+
+    return replace(
+        rows,
+        times=joined("times"),
+        values=joined("values"),
+        observed=joined("observed"),
+        inputs=joined("inputs"),
+        lengths=rows.lengths + 1,
+    )
+
+
+def padded(data: Trajectories) -> Trajectories:
+    """With so many rows that repeat the last, unobserved, that their number is a power of two."""
+    rows = data.times.shape[1]
+    spare = power_of_two(rows) - rows
+    wide = dict.fromkeys(("values", "observed", "inputs"), ((0, 0), (0, spare), (0, 0)))
+    return replace(
+        data,
+        times=np.pad(data.times, ((0, 0), (0, spare)), mode="edge"),
+        inputs=np.pad(data.inputs, wide["inputs"], mode="edge"),
+        values=np.pad(data.values, wide["values"]),
+        observed=np.pad(data.observed, wide["observed"]),
+    )
+
+
+def filled(batch: Batch) -> Batch:
+    """With steps of length zero at the end, so that their number is a power of two."""
+    if batch.fine is None:
+        return batch
+    steps = batch.fine.dt.shape[1]
+    spare = power_of_two(steps) - steps
+
+    def wider(leaf: jax.Array, mode: str) -> jax.Array:
+        room = [(0, 0), (0, spare)] + [(0, 0)] * (leaf.ndim - 2)
+        return jnp.pad(leaf, room, mode=mode)
+
+    fine = batch.fine
+    grid = Grid(
+        wider(fine.t, "edge"),
+        wider(fine.dt, "constant"),
+        wider(fine.u, "edge"),
+        wider(fine.row, "constant"),
+    )
+    return replace(batch, fine=grid)
+
+
+def power_of_two(count: int) -> int:
+    """The smallest that is not less."""
+    return 1 << max(0, count - 1).bit_length()
+
+
+@eqx.filter_jit
+def _filter_ends(forecaster: SDEForecaster, batch: Batch, key: PRNGKeyArray) -> Ends:
+    return filter_ends(forecaster.model, forecaster.solver, batch, NETWORKS, key=key)
+
+
+@eqx.filter_jit
+def _filter_on(forecaster: SDEForecaster, ends: Ends, batch: Batch) -> Ends:
+    return filter_on(forecaster.model, forecaster.solver, ends, batch)
+
+
+@eqx.filter_jit
+def _paths(
+    forecaster: SDEForecaster,
+    ends: Ends,
+    batch: Batch,
+    draws: int,
+    shared: int,
+    key: PRNGKeyArray,
+) -> Prediction:
+    states = paths_after(
+        forecaster.model, forecaster.solver, ends, batch, draws, paths_per_weight=shared, key=key
+    )
+    return Prediction.of_states(forecaster.observation, states).after(1)
