@@ -92,11 +92,16 @@ class Batch(eqx.Module):
         """How many steps a solver takes along a series."""
         return substeps * (self.steps if self.fine is None else self.fine.dt).shape[-1]
 
-    def last_rows(self, count: int) -> tuple[Float[Array, "series row obs"], Bool[Array, "..."]]:
+    def last_rows(
+        self, count: int
+    ) -> tuple[Float[Array, "series row obs"], Bool[Array, "series row obs"]]:
         """The last recorded rows of every series, the first one repeated where there are fewer."""
         last = self.recorded.sum(1) - 1
         rows = jnp.maximum(last[:, None] - jnp.arange(count)[::-1], 0)[..., None]
-        return tuple(jnp.take_along_axis(one, rows, 1) for one in (self.values, self.observed))
+        values, observed = (
+            jnp.take_along_axis(one, rows, 1) for one in (self.values, self.observed)
+        )
+        return values, observed
 
     def take(self, indices: Array) -> "Batch":
         """The series at these positions, in this order."""

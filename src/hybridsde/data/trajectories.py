@@ -118,9 +118,9 @@ class Trajectories:
     @property
     def told_rows(self) -> Int[np.ndarray, " series"]:
         """How many rows each series has up to the last that holds a value; one at least."""
-        held = self.observed.any(-1)
-        last = held.shape[1] - np.argmax(held[:, ::-1], 1)
-        return np.where(held.any(1), last, 1)
+        held: np.ndarray = np.any(self.observed, axis=-1)
+        last = held.shape[1] - np.argmax(held[:, ::-1], axis=1)
+        return np.where(np.any(held, axis=1), last, 1)
 
     def named(self, ids: Sequence[str]) -> "Trajectories":
         """The same series under other names."""
