@@ -163,6 +163,7 @@ def test_scores_are_those_of_a_run(name, run):
     assert np.isfinite(table.to_numpy()).all()
 
 
+@pytest.mark.slow
 def test_scores_are_in_the_units_of_the_data(name, run):
     """x is modelled by its logarithm, so its density is a mixture of lognormal ones."""
     data = allowed(name, 1)
@@ -327,6 +328,7 @@ def test_a_saved_run_is_the_same_after_loading(name, run, forecast, tmp_path):
     np.testing.assert_array_equal(again.observations, forecast.observations)
 
 
+@pytest.mark.slow
 def test_fresh_recordings_certify_it(name, run):
     fresh = allowed(name, 1)
     found = run.certify(fresh, loss="interval", delta=0.3)
@@ -476,7 +478,7 @@ def test_other_columns_are_refused(name, run):
 
 def test_the_given_rows_must_be_there(name, run):
     data = recordings(1)
-    with pytest.raises(ValueError, match="the first 2 rows, but a series has fewer"):
+    with pytest.raises(ValueError, match="looks back at 2 rows, but a series has fewer"):
         run.forecast(data.start(1), later_times(data), draws=DRAWS)
     with pytest.raises(ValueError, match="nothing to predict"):
         run.score(data.start(CONTEXT), draws=DRAWS)

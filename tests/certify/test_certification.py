@@ -78,6 +78,7 @@ def test_hold_out_on_unseen_trajectories(plain, fresh):
     assert binary.kind == "hold-out, Clopper–Pearson"
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_certificate(run, data):
     mine = run.certifiable(data)
     seeds = (None, None, 5)
@@ -319,6 +320,7 @@ def test_physics_alone_is_certified_without_kl(data, fresh):
     assert run.certify(run.certifiable(data)).kind.startswith("hold-out")  # nothing was trained
 
 
+@pytest.mark.slow
 def test_conformal_bands(plain, fresh, tmp_path):
     band = plain.conformal(fresh, alpha=0.2)
     assert (band.rank, band.n) == (11, 12)

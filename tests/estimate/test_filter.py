@@ -116,6 +116,7 @@ def test_every_parameter_of_a_network_model_has_a_finite_gradient(getkey):
     assert jnp.abs(found.observation.sd.factor.raw).min() > 0
 
 
+@pytest.mark.slow
 def test_the_path_kl_does_not_move_the_diffusion(getkey):
     data, _ = linear(getkey)
     batch = Batch.of(data)

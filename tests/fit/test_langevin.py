@@ -161,6 +161,7 @@ def test_no_network_leaves_nothing_to_sample(swing):
 
 
 @pytest.mark.parametrize("wrong", [{"keep": 0}, {"steps": 5, "keep": 4}, {"step_size": -1.0}])
+@pytest.mark.slow
 def test_settings_are_checked(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         hs.Langevin(**wrong)

@@ -196,6 +196,7 @@ def test_best_state_is_the_state_of_the_best_epoch(getkey):
     assert tree_allclose(whole.model, run(best + 1).model)
 
 
+@pytest.mark.slow
 def test_validation_draws_are_the_same_in_every_epoch(getkey):
     """A model that does not move has one validation loss, not a new one per epoch."""
     model, batch = untrained(getkey())

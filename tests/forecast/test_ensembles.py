@@ -109,6 +109,7 @@ def test_the_order_of_members_does_not_matter():
         np.testing.assert_allclose(one[name], other[name], rtol=1e-4, err_msg=name)
 
 
+@pytest.mark.slow
 def test_one_member_scores_as_it_does_alone():
     """Without diffusion draws are equal, so only scores of their noise differ."""
     test = stack([Batch.of(recordings(seed)) for seed in range(2)])

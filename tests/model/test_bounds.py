@@ -40,6 +40,7 @@ def test_the_mirror_is_a_wall():
     np.testing.assert_allclose(BOUNDS.inside(h), [9.99, 4.99, 0.01, 99.0])
 
 
+@pytest.mark.slow
 def test_paths_and_measurements_stay_inside():
     data = hs.Trajectories.from_arrays(
         [np.arange(30.0)] * 3, [np.random.default_rng(n).uniform(0, 2, (30, 1)) for n in range(3)]

@@ -131,6 +131,7 @@ def test_pac_bayes_is_algorithm_1(path_kl, getkey):
     ids=["black box", "hybrid"],
 )
 @pytest.mark.parametrize("objective", OBJECTIVES, ids=str)
+@pytest.mark.slow
 def test_every_objective_on_every_model(objective, physics, getkey):
     """The four variants of the paper, by combination: finite terms and gradients."""
     batch = Batch.of(wiggles())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import hybridsde as hs
-from helpers import assert_mean_close, assert_variance_close, plain_fit, untrained_run, wiggles
+from helpers import assert_mean_close, assert_variance_close, untrained_run, wiggles
 from hybridsde.baselines import LinearGaussian, Persistence, VectorAutoregression
 from hybridsde.hybrid.history import chosen_weights
 
@@ -194,6 +194,7 @@ def test_rolling_origins_for_every_kind_of_forecaster(run, name):
     assert np.isfinite(table[["crps", "rmse", "coverage90"]].to_numpy()).all()
 
 
+@pytest.mark.slow
 def test_the_past_is_worth_something(run):
     """With the velocity hidden, all rows before forecast better than the last one alone."""
     data, _ = recordings(count=30, seed=7)
@@ -214,6 +215,7 @@ def test_weights_count_by_how_well_they_explain_the_past(getkey):
     assert len(np.unique(left)) >= 2  # tempered: never one alone
 
 
+@pytest.mark.slow
 def test_networks_and_local_weights_have_a_past_too():
     data = wiggles()
     for weights in ("path", "local"):
@@ -228,8 +230,6 @@ def test_networks_and_local_weights_have_a_past_too():
 def test_a_bounded_state_stays_inside_on_the_way():
     data, _ = recordings()
     model = hs.HybridSDE(states=("x", "v"), observed=("x",), hidden=(4,), bounds={"v": (0.0, 1.0)})
-    run = plain_fit(model, data, training=hs.Training(epochs=1))
-    for found in (run.smooth(data, draws=8), run.filter(data, draws=8)):
-        v = found.states.sel(state="v").values
-        assert v.min() >= 0
-        assert v.max() <= 1
+    v = untrained_run(model, data).smooth(data, draws=8).states.sel(state="v").values
+    assert v.min() >= 0
+    assert v.max() <= 1

@@ -32,6 +32,7 @@ def test_a_finished_run_is_no_prior(run):
 
 
 @pytest.mark.parametrize("bound", ["auto", "kl", "ub", "holdout"])
+@pytest.mark.slow
 def test_recordings_of_the_fit_are_refused(bound, run):
     with pytest.raises(hs.InputError, match=r"'0' was seen before \(the model was fitted to it\)"):
         run.certify(wiggles(), bound=bound)

@@ -1,6 +1,7 @@
 """A fit of positive states: raw numbers go in and come out."""
 
 import numpy as np
+import pytest
 
 import hybridsde as hs
 from helpers import plain_fit
@@ -10,6 +11,7 @@ TIMES = [0.1 * np.arange(20)] * 4
 VALUES = [np.exp(RNG.normal(size=(20, 2)).cumsum(0) * 0.1) for _ in range(4)]
 
 
+@pytest.mark.slow
 def test_forecasts_are_raw_and_positive():
     data = hs.Trajectories.from_arrays(TIMES, VALUES, states=("x", "y"))
     model = hs.HybridSDE(

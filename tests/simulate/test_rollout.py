@@ -46,6 +46,7 @@ def ou_path_kl(steps: int, a=1.0, kappa=1.5, g=0.5, h0=1.0, horizon=1.0) -> floa
         pytest.param(1000, 0.186986, marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.slow
 def test_ou_path_kl(steps, printed, getkey):
     np.testing.assert_allclose(ou_path_kl(steps), printed, atol=5e-7)
     model = linear_model(-0.5, physics=OU, diffusion=0.5)
@@ -219,6 +220,7 @@ def test_paths_of_one_draw_share_weights_and_differ_in_noise(getkey):
     assert abs(ends[0].mean() - ends[1].mean()) > 0.05
 
 
+@pytest.mark.slow
 def test_inputs_reach_physics_and_network(getkey):
     t = np.linspace(0, 1, 5)
     u = [np.full((5, 1), value) for value in (0.0, 1.0)]

@@ -214,8 +214,9 @@ class Kernel(eqx.Module):
 def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """L with L Lᵀ = matrix, column by column.
 
-    In plain operations: a program that calls LAPACK while it runs on all cores can come to a
-    standstill (jaxlib 0.10).
+    In plain operations: a program that calls LAPACK for 64 rows or more while it runs on all cores
+    comes to a standstill with jaxlib 0.10, which `benchmarks/standstill.py` shows. Smaller ones, as
+    in filters, do not.
     """
     rows = jnp.arange(len(matrix))
 

@@ -1,5 +1,6 @@
 """Templates of this folder, filled in; the result is one file that needs no network."""
 
+import math
 from importlib.resources import files
 from typing import Any
 
@@ -13,4 +14,10 @@ def render_template(template: str, **values: Any) -> str:
     text = folder.joinpath(template).read_text(encoding="utf-8")
     style = Markup(folder.joinpath("page.css").read_text(encoding="utf-8"))
     environment = Environment(autoescape=True, undefined=StrictUndefined)
+    environment.filters["number"] = number
     return environment.from_string(text).render(style=style, **values)
+
+
+def number(value: float | None) -> str:
+    """Three digits; a dash where there is nothing to say."""
+    return "–" if value is None or not math.isfinite(value) else f"{value:.3g}"

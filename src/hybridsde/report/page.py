@@ -9,8 +9,10 @@ import numpy as np
 
 from hybridsde._files import write_whole
 from hybridsde.data import Trajectories
-from hybridsde.forecast import Forecast
+from hybridsde.forecast import AbstractStateEstimator, Forecast
 from hybridsde.forecast.calibration import coverage, pit
+from hybridsde.forecast.diagnostics import diagnose
+from hybridsde.hybrid import HybridSDE
 from hybridsde.project.project import SETTINGS, forecast_settings, plain_scores, split_of
 from hybridsde.project.split import Split
 from hybridsde.report import drift, panels
@@ -21,6 +23,10 @@ from hybridsde.run import Run
 DRAWS = 400
 FANS = 3
 """Held-out trajectories that are shown."""
+PATHS = 100
+"""Sampled paths of smoothed states."""
+MOST_DIAGNOSED = 40
+"""Held-out trajectories whose innovations are looked at."""
 
 
 def write_page(folder: Path, *, trust: bool = False) -> Path:
@@ -67,6 +73,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
         shares=None
         if forecast is None or held_out is None
         else _shares(forecast, held_out.times[:, 0], clock),
+        diagnostics=None if split.test is None else _diagnostics(run, split.test, clock),
         certificates=read_certificates(folder),
         settings=_settings_text(folder, settings),
         versions=json.loads((folder / "run.json").read_text())["versions"],
@@ -126,6 +133,35 @@ def _shares(forecast: Forecast, starts: np.ndarray, clock: str) -> str:
     return panels.shares(
         elapsed, scaled["aleatoric"].values, scaled["epistemic"].values, f"{clock} since the start"
     )
+
+
+def _diagnostics(run: Run, held_out: Trajectories, clock: str) -> dict[str, Any] | None:
+    """Innovations along the held-out records, and their hidden states; None without states."""
+    latent = isinstance(run.spec, HybridSDE) and run.spec.latent is not None
+    if latent or not isinstance(run.forecaster, AbstractStateEstimator):
+        return None
+    shown = held_out.take(range(min(MOST_DIAGNOSED, len(held_out))))
+    found = run.smooth(shown, draws=PATHS)
+    names = run.spec.observations
+    z = found.innovations.values
+    told = diagnose(z, names)
+    hidden = run.spec.hidden_states if isinstance(run.spec, HybridSDE) else ()
+    return {
+        "advice": [one.advice() for one in told],
+        "panels": [
+            svg
+            for k, one in enumerate(told)
+            for svg in (
+                panels.innovations(shown.times, z[..., k], one.name, clock),
+                panels.correlations(one.correlation, one.band, one.name),
+            )
+        ],
+        "hidden": [
+            panels.hidden_state(found.states, row, name, clock)
+            for name in hidden
+            for row in range(min(FANS, len(shown)))
+        ],
+    }
 
 
 def _settings_text(folder: Path, settings: dict[str, Any]) -> str:

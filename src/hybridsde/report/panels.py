@@ -158,6 +158,43 @@ def pit_histogram(pits: np.ndarray) -> str:
     return panel.svg
 
 
+def innovations(time: np.ndarray, z: np.ndarray, name: str, label: str) -> str:
+    """Errors of forecasts from row to row, in their own spread, along time."""
+    panel = Panel(f"innovations{name}")
+    with panel as axes:
+        for level in (-2, 0, 2):
+            axes.axhline(level, color=INK, lw=0.8, ls="-" if level == 0 else ":")
+        axes.plot(time.ravel(), z.ravel(), ".", ms=3, color=BLUE, alpha=0.6)
+        axes.set(xlabel=label, ylabel="error / its spread", title=f"Errors of {name}, row by row")
+    return panel.svg
+
+
+def correlations(values: np.ndarray, band: float, name: str) -> str:
+    """How errors hang together with those some rows later; inside the band they do not."""
+    panel = Panel(f"correlations{name}")
+    with panel as axes:
+        lags = np.arange(1, len(values) + 1)
+        axes.axhspan(-band, band, color=INK, alpha=0.12, lw=0, label="white noise, 95 %")
+        axes.bar(lags, values, width=0.5, color=BLUE)
+        axes.axhline(0, color=INK, lw=0.6)
+        low, high = min(-0.3, values.min() - 0.05), max(0.3, values.max() + 0.05)
+        axes.set(xlabel="rows apart", ylabel="correlation", ylim=(low, high))
+        axes.set_title(f"Do errors of {name} hang together?")
+        axes.legend(loc="upper right")
+    return panel.svg
+
+
+def hidden_state(draws: xr.DataArray, row: int, name: str, label: str) -> str:
+    """A state that nobody measured, as a record shows it."""
+    series = draws.isel(trajectory=row).sel(state=name)
+    trajectory = str(series["trajectory"].values)
+    panel = Panel(f"hidden{row}{name}")
+    with panel as axes:
+        draw_fan(axes, series["clock"].values, series.values, GREEN)
+        axes.set(xlabel=label, ylabel=name, title=f"{name} of {trajectory}, not measured")
+    return panel.svg
+
+
 def shares(time: np.ndarray, aleatoric: np.ndarray, epistemic: np.ndarray, label: str) -> str:
     """How much of the variance is noise, and how much is doubt about the drift."""
     total = aleatoric + epistemic
