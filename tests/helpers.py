@@ -171,6 +171,7 @@ def tiny_model(**settings) -> HybridSDE:
         "diffusion": 0.2,
         "noise": 0.1,
         "hidden": (8,),
+        "members": 1,
         "start": "first",
         **settings,
     }

@@ -53,6 +53,8 @@ class Beside(enum.IntEnum):
     """Forecasts of the training series, after a fit."""
     UNTOLD = 2**32 - 7
     """Rows from which on a filter is told nothing."""
+    TURN = 2**32 - 8
+    """Which of several networks comes first."""
 
 
 def beside(key: PRNGKeyArray, purpose: Beside) -> PRNGKeyArray:

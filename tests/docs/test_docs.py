@@ -59,6 +59,7 @@ def test_relative_links_lead_somewhere(page):
 WITH_CODE = [
     "CONTRIBUTING.md",
     "docs/baselines.md",
+    pytest.param("docs/history.md", marks=pytest.mark.slow),
     pytest.param("README.md", marks=pytest.mark.slow),
     pytest.param("docs/certificates.md", marks=pytest.mark.slow),
 ]

@@ -86,7 +86,7 @@ def settings(tmp_path, *lines):
 @pytest.mark.parametrize(("name", "kind"), [("vi", hs.ELBO), ("sgld", hs.LogPosterior)])
 def test_settings_name_the_other_objectives(name, kind, tmp_path):
     train = settings(tmp_path, f'objective = "{name}"', "samples = 3", 'estimator = "log_mean"')
-    found = train.build_objective()
+    found = train.build_objective(tiny_model())
     assert type(found) is kind
     assert (found.samples, found.estimator) == (3, "log_mean")
     assert (train.langevin is None) == (name == "vi")

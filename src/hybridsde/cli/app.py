@@ -52,7 +52,7 @@ def main(
     ] = False,
 ) -> None:
     """Hybridsde."""
-    from hybridsde._cache import keep_compiled
+    from hybridsde._cache import compile_quickly, keep_compiled
     from hybridsde._devices import use_all_cores
 
     del version
@@ -60,4 +60,5 @@ def main(
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(line_buffering=True)  # lines reach a file or pipe as they come
     use_all_cores()
+    compile_quickly()
     keep_compiled()

@@ -21,6 +21,8 @@ from hybridsde.model import SDE, AbstractObservation, BayesianSDE, GaussianObser
 from hybridsde.simulate import AbstractSolver
 from hybridsde.simulate.solver import Transition, path_energy
 
+LONG = 1 << 16
+"""Many more than there are networks."""
 KEPT = 1024
 """Along so many steps all is kept for the gradient; of longer series it is computed again."""
 
@@ -58,8 +60,11 @@ def filtered(
     if ahead:
         until = jr.randint(beside(key, Beside.UNTOLD), (batch.count,), 0, 2 * rows)
 
-    def under_one_network(weight_key, numbers) -> tuple[Array, Array]:
-        sde = model.draw(key=weight_key)
+    # Networks take turns, and which comes first is left to chance.
+    turns = jr.randint(beside(key, Beside.TURN), (), 0, LONG) + jnp.arange(samples)
+
+    def under_one_network(weight_key, numbers, turn) -> tuple[Array, Array]:
+        sde = model.draw(key=weight_key, number=turn)
         steps = batch.solver_steps(solver.substeps)
         noise = sde.learned.network.noise(numbers, steps, key=call_key)
         axes = (0, jax.tree.map(lambda _: 1, noise), 0)
@@ -70,7 +75,7 @@ def filtered(
         log_probs, kl = jax.vmap(one, axes)(batch, noise, until)
         return log_probs.sum(-1), kl
 
-    return Filtered(*jax.vmap(under_one_network)(jr.split(weight_key, samples), numbers))
+    return Filtered(*jax.vmap(under_one_network)(jr.split(weight_key, samples), numbers, turns))
 
 
 def row_scores(

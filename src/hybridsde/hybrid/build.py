@@ -13,7 +13,12 @@ from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.hybrid.checks import ENDLESS, INFER, check_bounds, visible
 from hybridsde.hybrid.declaration import AbstractDeclaration
-from hybridsde.model.bayesian import AbstractBayesianNetwork, BayesianMLP, NothingLearned
+from hybridsde.model.bayesian import (
+    AbstractBayesianNetwork,
+    BayesianMLP,
+    MixtureMLP,
+    NothingLearned,
+)
 from hybridsde.model.bounds import MARGIN, Bounds
 from hybridsde.model.diffusion import (
     AbstractDiffusion,
@@ -151,18 +156,25 @@ def linear_observation(declared: AbstractDeclaration, batch: Batch) -> GaussianO
 
 
 def network_of(declared: AbstractDeclaration, *, key: PRNGKeyArray) -> AbstractBayesianNetwork:
-    """The drift network, or none."""
+    """The drift network, several of them, or none."""
     states = len(declared.states)
     if declared.hidden is None:
         return NothingLearned(states)
-    return BayesianMLP.init(
-        (len(declared.features), *declared.hidden, states),
-        declared.activation,
-        sd=declared.initial_sd,
-        prior_sd=declared.prior_sd,
-        last=declared.last_layer,
-        key=key,
-    )
+    widths = (len(declared.features), *declared.hidden, states)
+
+    def one(key: PRNGKeyArray) -> BayesianMLP:
+        return BayesianMLP.init(
+            widths,
+            declared.activation,
+            sd=declared.initial_sd,
+            prior_sd=declared.prior_sd,
+            last=declared.last_layer,
+            key=key,
+        )
+
+    if declared.networks == 1:
+        return one(key)
+    return MixtureMLP.init(one, declared.networks, key=key)
 
 
 def known_drift_of(declared: AbstractDeclaration, batch: Batch | None = None) -> KnownDrift:

@@ -43,6 +43,7 @@ def check_declaration(d: AbstractDeclaration) -> None:
         check_positive(getattr(d, name), name)
     if not isinstance(d.hidden, Sequence | None):
         raise ValueError(f"`hidden` must list widths, such as (100, 100), not {d.hidden!r}.")
+    check_whole(d.members, "members")
     for width in d.hidden or ():
         check_whole(width, "hidden")
     for name in d.positive:

@@ -48,6 +48,7 @@ class AbstractDeclaration(ModelSpec):
     exact: Sequence[str] = ()
     sees: Mapping[str, Sequence[str]] | None = None
     far: str = "fade"
+    members: int = 4
     numerics: Numerics = field(default_factory=Numerics)
 
     @property
@@ -68,6 +69,18 @@ class AbstractDeclaration(ModelSpec):
         if isinstance(self.physics, NoPhysics):
             return "black box"
         return "physics alone" if self.hidden is None else "hybrid"
+
+    @property
+    def networks(self) -> int:
+        """How many networks are trained: one where a mixture makes no sense, none without any."""
+        if self.hidden is None:
+            return 0
+        return 1 if self.latent is not None or self.weights != "path" else self.members
+
+    @property
+    def samples(self) -> int:
+        """One draw of the weights of each network in a gradient step: the next step draws anew."""
+        return max(1, self.networks)
 
     @property
     def state_names(self) -> tuple[str, ...]:

@@ -10,8 +10,6 @@ from hybridsde.simulate import Heun
 
 STEPS = 1000
 """Gradient steps of a fit."""
-SAMPLES = 1
-"""Draws of the weights in a gradient step: they differ little, and the next step draws anew."""
 FEWEST_EPOCHS = 40
 """So often is a fit looked at, at least."""
 RESOLUTION = 0.25

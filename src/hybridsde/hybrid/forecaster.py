@@ -24,6 +24,7 @@ from hybridsde.model import (
     DiagonalDiffusion,
     GaussianObservation,
     MeanField,
+    MixtureMLP,
 )
 from hybridsde.objective.base import estimate
 from hybridsde.simulate import AbstractSolver, simulate
@@ -133,9 +134,10 @@ class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
     def at_prior(self) -> "SDEForecaster":
         """With weights drawn from the prior."""
         network = self.model.network
-        if not isinstance(network, BayesianMLP):
+        if not isinstance(network, BayesianMLP | MixtureMLP):
             return self
-        return eqx.tree_at(lambda f: f.model.network.posterior, self, network.prior.value)
+        prior = BayesianMLP(network.prior.value, network.prior)
+        return eqx.tree_at(lambda f: f.model.network, self, prior)
 
     def around_prior(self, sd: float | None = None) -> "SDEForecaster":
         """With a prior that is what was fitted, or N(μ, sd²) about it, and the posterior too."""

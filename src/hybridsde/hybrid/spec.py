@@ -1,7 +1,7 @@
 """`HybridSDE`: what the user declares about a system before any data are seen."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -16,7 +16,7 @@ from hybridsde.forecast.spec import structure_of
 from hybridsde.hybrid.build import untrained
 from hybridsde.hybrid.check_declaration import check_declaration
 from hybridsde.hybrid.declaration import AbstractDeclaration
-from hybridsde.hybrid.defaults import SAMPLES, default_solver, default_training
+from hybridsde.hybrid.defaults import default_solver, default_training
 from hybridsde.hybrid.forecaster import SDEForecaster
 from hybridsde.hybrid.settle import settle
 from hybridsde.model.bayesian import SampledNetworks
@@ -73,6 +73,9 @@ class HybridSDE(AbstractDeclaration):
       and "t" unless autonomous. On everything by default.
     - `far`: what the learned part does far from the training data; "fade" to the known physics, or
       back to the data where nothing is known, or "free".
+    - `members`: networks that are trained side by side from different weights, and forecast in
+      equal shares; what they disagree about is what the data leave open. They share all other
+      numbers. Latent models and weights that are redrawn have one.
     - `numerics`: the origin of time, the longest step of the solver, its scheme, and the size of
       what is not measured. What is left out is chosen by `fit`, which looks at the data.
     - `latent`: a `Latent`, where states are not what is measured but are encoded from the first
@@ -100,13 +103,24 @@ class HybridSDE(AbstractDeclaration):
         langevin: Langevin | None = None,
     ) -> GradientDescent:
         """Empirical PAC-Bayes by default, Heun's rule, and a thousand steps of Adam."""
-        loss = EmpiricalPACBayes(samples=SAMPLES) if objective is None else objective
+        loss = EmpiricalPACBayes(samples=self.samples) if objective is None else objective
         if not isinstance(loss, AbstractSDEObjective):
             raise ValueError(f"`objective` must be a loss of an SDE, but is {loss!r}.")
         if langevin is not None and not isinstance(loss, LogPosterior):
             raise ValueError(
                 "`langevin` steps follow the log posterior: say objective=LogPosterior()."
             )
+        if isinstance(loss, LogPosterior):
+            return replace(self, members=1)._descent(data, loss, training, langevin)
+        return self._descent(data, loss, training, langevin)
+
+    def _descent(
+        self,
+        data: Batch,
+        loss: AbstractSDEObjective,
+        training: Training | None,
+        langevin: Langevin | None,
+    ) -> GradientDescent:
         solver = loss.solver or self.numerics.solver or default_solver(data)
         if callable(self.diffusion) or isinstance(self.diffusion, AbstractDiffusion):
             check_starts(self.init(data, key=jr.key(0)), data)
@@ -126,9 +140,9 @@ class HybridSDE(AbstractDeclaration):
             raise ValueError(f"{NETWORKS!r} is {networks!r}")
 
         def build(batch: Batch, *, key: PRNGKeyArray) -> BayesianSDE:
-            model = self.init(batch, key=key)
             if not networks:
-                return model
+                return self.init(batch, key=key)
+            model = replace(self, members=1).init(batch, key=key)
             samples = jax.tree.map(
                 lambda leaf: jnp.broadcast_to(leaf, (networks, *leaf.shape)), model.network.mean()
             )

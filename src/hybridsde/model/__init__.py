@@ -2,6 +2,7 @@
 
 from hybridsde.model.bayesian import BayesianMLP as BayesianMLP
 from hybridsde.model.bayesian import MeanField as MeanField
+from hybridsde.model.bayesian import MixtureMLP as MixtureMLP
 from hybridsde.model.bayesian import SampledNetworks as SampledNetworks
 from hybridsde.model.bayesian import gaussian_kl as gaussian_kl
 from hybridsde.model.diffusion import AbstractDiffusion as AbstractDiffusion

@@ -2,7 +2,7 @@
 
 import abc
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 from hybridsde._parameters import Fixed
 from hybridsde._random import normals
-from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
+from hybridsde._types import Array, Float, Int, PRNGKeyArray, PyTree, Scalar
 from hybridsde.model.network import ACTIVATIONS, MLP, AbstractNetwork, LocalMLP, ZeroNetwork
 
 
@@ -41,13 +41,23 @@ class MeanField(eqx.Module):
         """Standard deviations, in the shape of the network."""
         return jax.tree.map(jnp.exp, self.log_sd)
 
+    def sample(self, *, key: PRNGKeyArray) -> MLP:
+        """μ + σ ∘ ε."""
+        epsilon = _normal_like(self.mean, key=key)
+        return jax.tree.map(lambda m, s, e: m + s * e, self.mean, self.sd(), epsilon)
+
+    def kl_to(self, prior: "MeanField") -> Scalar:
+        """KL divergence, summed over weights and biases."""
+        parts = jax.tree.map(gaussian_kl, self.mean, self.sd(), prior.mean, prior.sd())
+        return sum(jax.tree.leaves(parts), start=jnp.zeros(()))
+
 
 class AbstractBayesianNetwork(eqx.Module):
     """A distribution over networks with a prior to be compared with."""
 
     @abc.abstractmethod
-    def sample(self, *, key: PRNGKeyArray) -> AbstractNetwork:
-        """One network, to be held along a path."""
+    def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> AbstractNetwork:
+        """One network, to be held along a path; of several, numbered ones take turns."""
 
     @abc.abstractmethod
     def local(self) -> AbstractNetwork:
@@ -67,9 +77,9 @@ class NothingLearned(AbstractBayesianNetwork):
 
     outputs: int = eqx.field(static=True)
 
-    def sample(self, *, key: PRNGKeyArray) -> ZeroNetwork:
+    def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> ZeroNetwork:
         """Zero."""
-        del key
+        del key, number
         return ZeroNetwork(outputs=self.outputs)
 
     def local(self) -> ZeroNetwork:
@@ -115,11 +125,10 @@ class BayesianMLP(AbstractBayesianNetwork):
         log_sd = jax.tree.map(lambda leaf: jnp.full_like(leaf, math.log(sd)), mean)
         return cls(MeanField(mean, log_sd), Fixed(prior))
 
-    def sample(self, *, key: PRNGKeyArray) -> MLP:
+    def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> MLP:
         """One network: θ = μ + σ ∘ ε."""
-        q = self.posterior
-        epsilon = _normal_like(q.mean, key=key)
-        return jax.tree.map(lambda m, s, e: m + s * e, q.mean, q.sd(), epsilon)
+        del number
+        return self.posterior.sample(key=key)
 
     def local(self) -> LocalMLP:
         """The network whose activations are drawn at every call."""
@@ -132,14 +141,7 @@ class BayesianMLP(AbstractBayesianNetwork):
 
     def kl_to_prior(self) -> Scalar:
         """KL(p_φ(θ) ‖ p_pri(θ)), summed over weights and biases."""
-        parts = jax.tree.map(
-            gaussian_kl,
-            self.posterior.mean,
-            self.posterior.sd(),
-            self.prior.value.mean,
-            self.prior.value.sd(),
-        )
-        return sum(jax.tree.leaves(parts), start=jnp.zeros(()))
+        return self.posterior.kl_to(self.prior.value)
 
     def log_prior(self, weights: MLP) -> Scalar:
         """Ln p_pri(θ) = Σ −½ ((θ − μ₀)/σ₀)² − ln σ₀ − ½ ln 2π at given weights."""
@@ -148,6 +150,56 @@ class BayesianMLP(AbstractBayesianNetwork):
             jax.tree.leaves(jax.tree.map(_log_normal, weights, prior.mean, prior.sd())),
             start=jnp.zeros(()),
         )
+
+
+class MixtureMLP(AbstractBayesianNetwork):
+    """Several networks, each with Gaussian weights about its own mean, in equal shares.
+
+    One Gaussian about one set of weights knows one explanation of the data. Networks that began
+    elsewhere find others, and what they disagree about is what few recordings leave open
+    (Lakshminarayanan, Pritzel and Blundell 2017). All share the other numbers of the model.
+    """
+
+    posterior: MeanField
+    """Every array with a leading axis of networks."""
+    prior: Fixed
+    """A `MeanField` in the shape of one of them, never trained."""
+
+    @classmethod
+    def init(cls, make: Callable[[PRNGKeyArray], BayesianMLP], count: int, *, key: PRNGKeyArray):
+        """Networks that begin at different weights."""
+        each = [make(one) for one in jr.split(key, count)]
+        posterior = jax.tree.map(
+            lambda *leaves: jnp.stack(leaves), *(one.posterior for one in each)
+        )
+        return cls(posterior, each[0].prior)
+
+    @property
+    def count(self) -> int:
+        """How many networks there are."""
+        return len(self.posterior.mean.layers[0].bias)
+
+    def member(self, index: Int[Array, ""] | int) -> MeanField:
+        """The distribution of one of them."""
+        return jax.tree.map(lambda leaf: leaf[index], self.posterior)
+
+    def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> MLP:
+        """One of them, by turns or by lot, and its weights."""
+        choice_key, weight_key = jr.split(key)
+        lot = jr.randint(choice_key, (), 0, self.count) if number is None else number
+        return self.member(lot % self.count).sample(key=weight_key)
+
+    def local(self) -> AbstractNetwork:
+        """Refused: a path would change its network at every step."""
+        raise ValueError("Weights that are redrawn at every step are those of one network.")
+
+    def mean(self) -> MLP:
+        """The first network at the mean of its weights: an average of weights would be none."""
+        return self.member(0).mean
+
+    def kl_to_prior(self) -> Scalar:
+        """The mean over networks, which is not less than the KL of their mixture (convexity)."""
+        return jax.vmap(lambda one: one.kl_to(self.prior.value))(self.posterior).mean()
 
 
 class SampledNetworks(AbstractBayesianNetwork):
@@ -166,8 +218,9 @@ class SampledNetworks(AbstractBayesianNetwork):
         """How many networks there are."""
         return len(self.samples.layers[0].bias)
 
-    def sample(self, *, key: PRNGKeyArray) -> MLP:
+    def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> MLP:
         """One of them."""
+        del number
         chosen = jr.randint(key, (), 0, self.count)
         return jax.tree.map(lambda leaf: leaf[chosen], self.samples)
 

@@ -5,7 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from hybridsde._parameters import Fixed
-from hybridsde._types import Array, Float, Numbers, PRNGKeyArray, PyTree, Scalar
+from hybridsde._types import Array, Float, Int, Numbers, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
 from hybridsde.model.bayesian import AbstractBayesianNetwork, SampledNetworks
 from hybridsde.model.bounds import Bounds
@@ -106,9 +106,9 @@ class BayesianSDE(eqx.Module):
         """The model that draws one of these networks for a path."""
         return eqx.tree_at(lambda m: (m.network, m.weights), self, (networks, HeldWeights()))
 
-    def draw(self, *, key: PRNGKeyArray) -> SDE:
-        """θ ~ p_φ(θ), and the SDE that it drives."""
-        return self.driven_by(self.weights.draw(self.network, key=key))
+    def draw(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> SDE:
+        """θ ~ p_φ(θ), and the SDE that it drives; numbered draws take turns among networks."""
+        return self.driven_by(self.weights.draw(self.network, key=key, number=number))
 
     def driven_by(self, network: AbstractNetwork) -> SDE:
         """The SDE with this network as its learned part."""

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import equinox as eqx
 
-from hybridsde._types import PRNGKeyArray
+from hybridsde._types import Array, Int, PRNGKeyArray
 from hybridsde.model.bayesian import AbstractBayesianNetwork
 from hybridsde.model.network import AbstractNetwork
 
@@ -17,7 +17,13 @@ class AbstractWeights(eqx.Module):
     """Whether paths need networks of their own; else one serves all, and its noise differs."""
 
     @abc.abstractmethod
-    def draw(self, network: AbstractBayesianNetwork, *, key: PRNGKeyArray) -> AbstractNetwork:
+    def draw(
+        self,
+        network: AbstractBayesianNetwork,
+        *,
+        key: PRNGKeyArray,
+        number: Int[Array, ""] | None = None,
+    ) -> AbstractNetwork:
         """The network of one path."""
 
 
@@ -26,9 +32,15 @@ class HeldWeights(AbstractWeights):
 
     held: ClassVar[bool] = True
 
-    def draw(self, network: AbstractBayesianNetwork, *, key: PRNGKeyArray) -> AbstractNetwork:
+    def draw(
+        self,
+        network: AbstractBayesianNetwork,
+        *,
+        key: PRNGKeyArray,
+        number: Int[Array, ""] | None = None,
+    ) -> AbstractNetwork:
         """θ ~ p_φ(θ)."""
-        return network.sample(key=key)
+        return network.sample(key=key, number=number)
 
 
 class LocalWeights(AbstractWeights):
@@ -40,9 +52,15 @@ class LocalWeights(AbstractWeights):
 
     held: ClassVar[bool] = False
 
-    def draw(self, network: AbstractBayesianNetwork, *, key: PRNGKeyArray) -> AbstractNetwork:
+    def draw(
+        self,
+        network: AbstractBayesianNetwork,
+        *,
+        key: PRNGKeyArray,
+        number: Int[Array, ""] | None = None,
+    ) -> AbstractNetwork:
         """The distribution itself; its calls do the drawing."""
-        del key
+        del key, number
         return network.local()
 
 

@@ -130,6 +130,7 @@ def _problem(setting: Setting, *, seed: int):
     values = jr.normal(jr.key(seed), (1, 1 + setting.length, setting.states))
     batch = Batch.regular(values, INTERVAL)
     hybrid = HybridSDE(
+        members=1,
         states=states,
         far="free",
         diffusion=_diffusion(setting),

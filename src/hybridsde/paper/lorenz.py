@@ -46,6 +46,7 @@ PUBLISHED = {
 PRESETS = {
     "paper": Preset(
         HybridSDE(
+            members=1,
             states=lorenz.STATES,
             far="free",
             diffusion=lorenz.DIFFUSION,
@@ -62,6 +63,7 @@ PRESETS = {
     ),
     "recommended": Preset(
         HybridSDE(
+            members=1,
             states=lorenz.STATES,
             far="free",
             diffusion=lorenz.DIFFUSION,

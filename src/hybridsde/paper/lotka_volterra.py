@@ -36,6 +36,7 @@ ROWS = (
 PRESETS = {
     "paper": Preset(
         HybridSDE(
+            members=1,
             states=lotka_volterra.STATES,
             far="free",
             diffusion=lotka_volterra.DIFFUSION,
@@ -54,6 +55,7 @@ PRESETS = {
     ),
     "recommended": Preset(
         HybridSDE(
+            members=1,
             states=lotka_volterra.STATES,
             far="free",
             diffusion=lotka_volterra.DIFFUSION,

@@ -105,6 +105,7 @@ class Preset:
 
 PAPER = Preset(
     HybridSDE(
+        members=1,
         states=tuple(f"z{k}" for k in range(6)),
         observed=CHANNELS,
         latent=Latent(context=3, encoder=(30, 30), decoder=(30, 30)),

@@ -49,8 +49,8 @@ def run_demo(
     known = known_drift(lorenz.y_equation, kappa=WRONG_KAPPA)
     shape = {"states": lorenz.STATES, "diffusion": lorenz.DIFFUSION, "noise": 0.4}
     declared = {
-        "black box": HybridSDE(**shape, hidden=(64, 64), start="first"),
-        "hybrid": HybridSDE(**shape, hidden=(64, 64), start="first", physics=known),
+        "black box": HybridSDE(**shape, hidden=(64, 64), members=1, start="first"),
+        "hybrid": HybridSDE(**shape, hidden=(64, 64), members=1, start="first", physics=known),
     }
     loss = EmpiricalPACBayes(estimator="mean_log", path_kl="sum", solver=EulerMaruyama())
     training = Training(epochs=epochs, batch_size=10, learning_rate=5e-3)

@@ -85,7 +85,7 @@ class Project:
     @cached_property
     def objective(self) -> AbstractSDEObjective:
         """The loss, with its scheme."""
-        return self.settings.train.build_objective()
+        return self.settings.train.build_objective(self.model)
 
     @cached_property
     def test(self) -> Trajectories | None:

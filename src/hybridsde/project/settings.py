@@ -13,7 +13,7 @@ from hybridsde.data import Columns, Trajectories, read_table
 from hybridsde.fit import Langevin, Training
 from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid import HybridSDE
-from hybridsde.hybrid.defaults import SAMPLES, default_training
+from hybridsde.hybrid.defaults import default_training
 from hybridsde.objective import (
     ELBO,
     AbstractSDEObjective,
@@ -149,6 +149,7 @@ class ModelSettings(_Table):
     """What the learned part of a state may depend on, by name of the state."""
     far: Literal["fade", "free"] = "fade"
     prior_sd: Positive = HybridSDE.prior_sd
+    members: Count = HybridSDE.members
 
 
 class TrainSettings(_Table):
@@ -157,7 +158,7 @@ class TrainSettings(_Table):
     objective: Literal["pac-bayes", "bayes", "vi", "sgld"] = "pac-bayes"
     estimator: Literal["auto", "filtered", "ahead", "mean_log", "log_mean"] = "auto"
     delta: Annotated[float, Field(gt=0, lt=1)] = 0.05
-    samples: Count = SAMPLES
+    samples: Count | None = None
     epochs: Count | None = None
     batch_size: Count = Training.batch_size
     learning_rate: Positive = Training.learning_rate
@@ -174,10 +175,10 @@ class TrainSettings(_Table):
             raise ValueError("prior_fraction is for certificates, which sgld cannot have")
         return self
 
-    def build_objective(self) -> AbstractSDEObjective:
+    def build_objective(self, model: HybridSDE) -> AbstractSDEObjective:
         """The loss."""
         both: dict[str, Any] = {
-            "samples": self.samples,
+            "samples": self.samples or model.samples,
             "estimator": self.estimator,
         }
         if self.objective == "pac-bayes":
@@ -290,6 +291,7 @@ class Settings(_Table):
             exact=tuple(self.physics.exact),
             sees=self.model.sees or None,
             far=self.model.far,
+            members=self.model.members,
         )
 
     def read_data(self, folder: Path) -> Trajectories:

@@ -42,6 +42,7 @@ def fit_certified(
     of every loss are settled. Then the weights alone are trained on all recordings against a bound
     on `loss`. The others, `run.certifiable(data)`, certify it.
 
+    There is one network, whatever `members` says: the bound is about one distribution of weights.
     Windows of one recording need `dependence="sequential"`; the earlier ones give the prior.
     """
     check_surrogate(prior_sd, loss)
@@ -50,6 +51,7 @@ def fit_certified(
             f"{model.name} has no weights with a prior. Fit it with `fit`, and certify it on "
             "unused trajectories (bound holdout)."
         )
+    model = replace(model, members=1)
     if model.weights != "path":
         raise InputError('Certificates are issued for weights that are held: weights="path".')
     if fit_settings.get("langevin") is not None:

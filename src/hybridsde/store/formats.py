@@ -69,7 +69,7 @@ def _from_first(old: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def _first_spec(model: Mapping[str, Any]) -> dict[str, Any]:
     """A hybrid as version 0.1 declared it, when spreads were guessed unless they were named."""
-    spec = {"class": "HybridSDE", **model, "far": "free"}
+    spec = {"class": "HybridSDE", **model, "far": "free", "members": 1}
     for name in ("diffusion", "noise"):
         spec[name] = "guess" if spec.get(name) is None else spec[name]
     if spec.get("latent") is not None:
@@ -80,10 +80,10 @@ def _first_spec(model: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _second_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A model of format 2, when nothing that was learned faded far from the data."""
+    """A model of format 2, when there was one network, which never faded."""
     if spec["class"] != "HybridSDE":
         return dict(spec)
-    old = {**spec, "far": "free"}
+    old = {**spec, "far": "free", "members": 1}
     if old["physics"]["kind"] == "frozen":
         old["physics"] = {"kind": "frozen", "model": _second_spec(old["physics"]["model"])}
     return old
