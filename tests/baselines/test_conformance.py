@@ -53,8 +53,8 @@ SYSTEMS = {
     "analogues": (baselines.Analogues, {"given": CONTEXT, "neighbours": 3}),
     "log-VAR": (baselines.VectorAutoregression, {"given": CONTEXT, "order": 2}),
 }
-VARIANTS = ("npSDE", "ODE²VAE-KL")
-"""Variants of others, in the slow lane but where a test names them."""
+VARIANTS = ("npODE", "npSDE", "ODE²VAE", "ODE²VAE-KL")
+"""In the slow lane but where a test names them: they share most code with others."""
 DISCRETE = ("DTSBN-S", "linear-Gaussian", "log-VAR")
 TRAINED = tuple(SYSTEMS)[:6]
 WITHOUT_CHANCE = ("persistence", "climatology")
@@ -156,6 +156,7 @@ def test_positive_columns_are_forecast_above_zero(forecast):
         assert (draws.sel({axis: "x"}) > 0).all()
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_a_run(name, run):
     table = run.score(allowed(name, 1), draws=DRAWS)
     assert tuple(table.columns) == SCORES

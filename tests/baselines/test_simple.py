@@ -191,3 +191,17 @@ def test_a_column_that_never_changes_has_a_finite_score(kind):
 def test_given_must_be_a_whole_number(kind, given):
     with pytest.raises(ValueError, match="`given` must be a whole number"):
         kind(observed=NAMES, given=given)
+
+
+def test_persistence_remembers_what_the_last_row_does_not_hold():
+    """Of a record whose last row lacks a value, the one before counts, and so does its age."""
+    t = np.arange(4.0)
+    y = np.array([[1.0, 5.0], [2.0, 6.0], [3.0, 7.0], [4.0, 0.0]])
+    seen = np.ones((4, 2), bool)
+    seen[3, 1] = False
+    data = hs.Trajectories.from_arrays([t], [y], states=("a", "b"), observed=[seen])
+    run = hs.fit(Persistence(observed=("a", "b")), data)
+    found = run.forecast(data, steps=1, draws=4)
+    np.testing.assert_allclose(found.states.values[0, 0, 0], [4.0, 7.0])
+    draws = run.forecast(data, steps=1, draws=4000).observations.values[:, 0, 0]
+    np.testing.assert_allclose(draws.std(0), [1.0, np.sqrt(2.0)], rtol=0.06)

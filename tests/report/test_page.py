@@ -37,6 +37,7 @@ def page_of(run, data, folder):
     return text, names.tags
 
 
+@pytest.mark.slow
 def test_a_hybrid_shows_its_equations_fields_and_numbers(tmp_path):
     model = tiny_model(physics=hs.equations("dx = k*y", k=2.0), diffusion="learn", noise="learn")
     data = wiggles(series=8)

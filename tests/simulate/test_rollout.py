@@ -210,6 +210,7 @@ def test_epistemic_variance_of_held_and_redrawn_weights(weights, expected, getke
     assert_variance_close(paths.states[:, 0, -1, 0], expected)
 
 
+@pytest.mark.slow
 def test_paths_of_one_draw_share_weights_and_differ_in_noise(getkey):
     model = linear_model(0.0, [0.0], bias_sd=1.0, diffusion=1e-4)
     batch = regular_batch(5, 1.0, start=(0.0,))

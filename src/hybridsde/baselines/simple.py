@@ -64,14 +64,20 @@ class RandomWalk(AbstractForecaster):
     def last(
         self, batch: Batch, times: Float[Array, "series time"]
     ) -> tuple[Float[Array, "series obs"], Float[Array, "series obs"]]:
-        """The last value that was seen in the given rows, and when."""
-        found = jnp.broadcast_to(self.unseen.value, batch.values[:, 0].shape)
-        when = jnp.zeros_like(found)
-        for row in range(self.context):
-            seen = batch.observed[:, row]
-            found = jnp.where(seen, batch.values[:, row], found)
-            when = jnp.where(seen, times[:, row, None], when)
-        return found, when
+        """The last value that was seen in the given rows or the past, and when."""
+        given = (batch.values[:, : self.context], batch.observed[:, : self.context])
+        clock = times[:, : self.context]
+        if batch.past is not None:
+            given = (batch.past.values, batch.past.observed)
+            clock = batch.past.elapsed - batch.past.elapsed[:, -1:] + clock[:, -1:]
+        values, observed = given
+        order = jnp.arange(values.shape[1])[:, None]
+        last = jnp.max(jnp.where(observed, order, -1), 1)
+        row = jnp.maximum(last, 0)[:, None]
+        found = jnp.take_along_axis(values, row, 1)[:, 0]
+        when = jnp.take_along_axis(jnp.broadcast_to(clock[..., None], values.shape), row, 1)[:, 0]
+        ever = last >= 0
+        return jnp.where(ever, found, self.unseen.value), jnp.where(ever, when, 0.0)
 
     def predict(
         self, batch: Batch, draws: int, *, paths_per_weight: int = 1, key: PRNGKeyArray
