@@ -43,6 +43,7 @@ def test_work_is_on_both_devices():
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_three_fits_on_two_devices_equal_those_on_one(getkey, monkeypatch):
     """Also where every fit has paths enough to be spread itself: inside a share it is not."""
     monkeypatch.setattr(_devices, "PATHS_PER_DEVICE", 1)

@@ -358,6 +358,7 @@ def test_the_first_weights_are_those_of_double_precision(seed):
 
 
 @pytest.mark.parametrize("diffusion", [False, True], ids=["npODE", "npSDE"])
+@pytest.mark.long
 def test_a_damped_oscillator_is_learned(diffusion):
     training = Training(epochs=60, batch_size=16, learning_rate=2e-2)
     train, test = Batch.of(oscillations(16)), Batch.of(oscillations(8, seed=1))

@@ -249,6 +249,7 @@ def test_position_is_encoded_from_the_first_row_alone(model):
     assert (np.abs(mean[2:] - other_mean[2:]) > 1e-4).all()
 
 
+@pytest.mark.long
 def test_a_damped_oscillator_is_learned():
     training = Training(epochs=200, batch_size=16, learning_rate=1e-2)
     train, test = Batch.of(oscillations(16, 20)), Batch.of(oscillations(8, 20, seed=1))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import hybridsde as hs
-from helpers import plain_certified, plain_fit, tiny_model, wiggles
+from helpers import plain_certified, plain_fit, tiny_model, untrained_run, wiggles
 from hybridsde.certify.loss_constants import band_radius
 from hybridsde.certify.request import CertificateRequest
 from hybridsde.certify.sampling import Hypothesis
@@ -388,3 +388,10 @@ def test_training_the_posterior_moves_nothing_but_weights(run, data):
     np.testing.assert_array_equal(
         run.forecaster.model.start.default.value, prior.forecaster.model.start.default.value
     )
+
+
+def test_several_networks_are_not_trained_against_a_bound():
+    data = wiggles(series=4)
+    run = untrained_run(tiny_model(members=2), data)
+    with pytest.raises(hs.InputError, match="several networks"):
+        hs.run.certified(run, data.take([0, 1]), data.take([2, 3]))

@@ -61,7 +61,7 @@ WITH_CODE = [
     "docs/baselines.md",
     pytest.param("docs/history.md", marks=pytest.mark.slow),
     pytest.param("README.md", marks=pytest.mark.slow),
-    pytest.param("docs/certificates.md", marks=pytest.mark.slow),
+    pytest.param("docs/certificates.md", marks=pytest.mark.long),
 ]
 SHORTER = {
     "Training(epochs=100))": "Training(epochs=2, batch_size=20), posterior=hs.Training(epochs=2))",

@@ -48,6 +48,7 @@ def weights_of(run):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_samples_follow_the_posterior_of_a_linear_regression():
     data, mean, covariance = regression()
     langevin = hs.Langevin(steps=40_000, step_size=1.0, keep=1000)

@@ -64,6 +64,7 @@ def test_parameters_are_off_by_one_draw_per_repetition(getkey):
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_known_equation_helps():
     """A tenth of the budget, two repetitions: the hybrid is ahead, both of persistence (50)."""
     recommended = PRESETS["recommended"]

@@ -83,6 +83,7 @@ def test_the_other_bayesian_networks_are_there_and_kept(small, tmp_path):
     assert reproduce(tmp_path, rows)[0] == []
 
 
+@pytest.mark.long
 def test_the_four_rows_of_the_design_are_compared(small, tmp_path):
     named, text = reproduce(tmp_path, mocap_sde.FACTORIAL)
     assert named.count("the walkers") == 1

@@ -30,6 +30,7 @@ def plain_scan(step, lift, layers, rest, carry, xs, paths):
     ("few", "block", "paths"), [(128, 256, 1), (128, 256, 3), (0, 256, 1), (128, 4, 1), (0, 4, 3)]
 )
 @pytest.mark.slow
+@pytest.mark.long
 def test_every_gradient_equals_that_of_the_plain_loop(
     weights, few, block, paths, getkey, monkeypatch
 ):

@@ -18,7 +18,7 @@ from hybridsde.data.checks import check_positive
 from hybridsde.fit import Callback, Training, train
 from hybridsde.hybrid import SDEForecaster
 from hybridsde.hybrid.forecaster import only_weights
-from hybridsde.model import BayesianMLP, SampledNetworks
+from hybridsde.model import BayesianMLP, MixtureMLP, SampledNetworks
 
 SAMPLED = (
     "Networks that SGLD visited are no distribution that a PAC-Bayes bound can compare with a "
@@ -57,6 +57,11 @@ def train_against_bound(
         raise InputError("This run was certified before. Start from a plain fit.")
     if isinstance(forecaster.model.network, SampledNetworks):
         raise InputError(SAMPLED)
+    if isinstance(forecaster.model.network, MixtureMLP):
+        raise InputError(
+            "This run has several networks, but the bound is about the distribution of one. Fit "
+            "with `members=1`, as `fit_certified` does."
+        )
     subject.require_unused(whole or second)
     forecaster = forecaster.around_prior(prior_sd)
     subject = replace(subject, forecaster=forecaster)

@@ -291,7 +291,8 @@ class Settings(_Table):
             exact=tuple(self.physics.exact),
             sees=self.model.sees or None,
             far=self.model.far,
-            members=self.model.members,
+            # A certificate is about the distribution of one network.
+            members=self.model.members if self.train.prior_fraction is None else 1,
         )
 
     def read_data(self, folder: Path) -> Trajectories:
