@@ -25,10 +25,10 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --maxprocesses 4 --dist l
 test: .venv/dev         ## run the tests that guard behaviour, under five minutes
 	$(PYTEST) -m 'not slow and not long'
 
-test-slow: .venv/dev    ## run oracles by sampling, whole fits, validity runs: some ten minutes
+test-slow: .venv/dev    ## run oracles by sampling and whole fits: some ten minutes
 	$(PYTEST) -m 'slow and not long'
 
-test-long: .venv/dev    ## run what takes longest: the paper's tables in short, examples with data
+test-long: .venv/dev    ## run what takes longest: the paper's tables in short, validity runs, examples
 	$(PYTEST) -m long
 
 .venv-lowest/ready: pyproject.toml

@@ -53,13 +53,8 @@ SYSTEMS = {
     "analogues": (baselines.Analogues, {"given": CONTEXT, "neighbours": 3}),
     "log-VAR": (baselines.VectorAutoregression, {"given": CONTEXT, "order": 2}),
 }
-LANES = {
-    "npODE": pytest.mark.slow,
-    "ODE²VAE": pytest.mark.slow,
-    "npSDE": pytest.mark.long,
-    "ODE²VAE-KL": pytest.mark.long,
-}
-"""Not in the fast lane but where a test names them: they share most code with others."""
+LONG = ("npODE", "npSDE", "ODE²VAE", "ODE²VAE-KL")
+"""In the longest lane but where a test names them: they share most code with others."""
 DISCRETE = ("DTSBN-S", "linear-Gaussian", "log-VAR")
 TRAINED = tuple(SYSTEMS)[:6]
 WITHOUT_CHANCE = ("persistence", "climatology")
@@ -115,7 +110,7 @@ def asked(forecaster, batch: Batch, trained: bool, key):
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(one, marks=LANES.get(one, ())) for one in SYSTEMS],
+    params=[pytest.param(one, marks=[pytest.mark.long] if one in LONG else []) for one in SYSTEMS],
 )
 def name(request):
     return request.param

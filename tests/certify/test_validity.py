@@ -30,7 +30,7 @@ PRIOR, SD = -0.5, 0.2
 """A prior over the rate of relaxation that is off: the truth is −1."""
 
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 
 def record(count, *, key):

@@ -19,7 +19,7 @@ from hybridsde.paper import mocap_sde
 from hybridsde.paper.mocap_data import Walking
 from hybridsde.paper.table import RowKey
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 STATES = ("x", "y", "z")
 

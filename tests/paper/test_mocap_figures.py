@@ -16,7 +16,7 @@ from hybridsde.paper.mocap_data import Walking
 from hybridsde.paper.mocap_figures import ANGLES, angles, save_stick_figure
 from hybridsde.report.figures import save
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 ROWS, GIVEN = 40, 3
 
