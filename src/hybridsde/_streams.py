@@ -55,6 +55,8 @@ class Beside(enum.IntEnum):
     """Rows from which on a filter is told nothing."""
     TURN = 2**32 - 8
     """Which of several networks comes first."""
+    FOLLOWED = 2**32 - 9
+    """Forecasts of a record that is followed, whose filter splits the same key."""
 
 
 def beside(key: PRNGKeyArray, purpose: Beside) -> PRNGKeyArray:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import equinox as eqx
 import jax.numpy as jnp
+import jax.random as jr
 import numpy as np
 import pandas as pd
 import xarray as xr
@@ -77,7 +78,7 @@ def estimate_states(
     parts = []
     for begin in range(0, len(data), size):
         some = batch.take(jnp.arange(begin, min(begin + size, len(data))))
-        parts.append(_states(forecaster, some, draws, smooth, shared, key))
+        parts.append(_states(forecaster, some, draws, smooth, shared, jr.fold_in(key, begin)))
     observation = forecaster.observation
     states = np.concatenate([np.asarray(one.states) for one in parts], 1)
     seen = [np.asarray(observation.raw(observation.mean(one.states))) for one in parts]

@@ -9,15 +9,13 @@ import jax.random as jr
 import numpy as np
 
 from hybridsde._errors import InputError
+from hybridsde._streams import Beside, beside
 from hybridsde._types import Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Grid, Trajectories
 from hybridsde.forecast import Forecast, ModelSpec, Prediction
 from hybridsde.forecast.future import clock_of, future, labelled, shared_weights
 from hybridsde.hybrid import HybridSDE, SDEForecaster
 from hybridsde.hybrid.history import NETWORKS, Ends, filter_ends, filter_on, paths_after
-
-FORECAST = 1
-"""Folded into the key of a follower for its forecasts."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +72,7 @@ class Follower:
         given = None if inputs is None else np.asarray(inputs, float)
         batch = future(self.last, clock, given, 1, self.spec.clock)
         shared = shared_weights(draws, None)
-        path_key, noise_key = jr.split(jr.fold_in(self.key, FORECAST))
+        path_key, noise_key = jr.split(beside(self.key, Beside.FOLLOWED))
         found = _paths(self.forecaster, self.ends, batch, draws, shared, path_key)
         return labelled(
             self.spec, self.forecaster, found, self.last, clock, shared, self.plausible, noise_key
