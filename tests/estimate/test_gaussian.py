@@ -13,7 +13,7 @@ def test_the_update_is_that_of_the_joint_gaussian():
     covariance, c = root @ root.T, rng.normal(size=(4, 3))
     sd, y = rng.uniform(0.5, 1.5, 4), rng.normal(size=4)
     seen = np.array([True, False, True, True])
-    state, log_prob = update(
+    state, told = update(
         GaussianState(jnp.asarray(mean), jnp.asarray(covariance)),
         *(jnp.asarray(one) for one in (c, sd, y, seen)),
     )
@@ -25,4 +25,4 @@ def test_the_update_is_that_of_the_joint_gaussian():
         state.covariance, covariance - gain @ c @ covariance, rtol=1e-4, atol=1e-4
     )
     expected = stats.multivariate_normal(c @ mean, s).logpdf(y)
-    np.testing.assert_allclose(log_prob, expected, rtol=1e-4)
+    np.testing.assert_allclose(told.log_prob, expected, rtol=1e-4)

@@ -16,7 +16,7 @@ from jax import lax
 from hybridsde._streams import Beside, beside
 from hybridsde._types import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch, Grid
-from hybridsde.estimate.gaussian import GaussianState, update
+from hybridsde.estimate.gaussian import GaussianState, Innovation, update
 from hybridsde.model import SDE, AbstractObservation, BayesianSDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver
 from hybridsde.simulate.solver import Transition, path_energy
@@ -70,12 +70,22 @@ def filtered(
         axes = (0, jax.tree.map(lambda _: 1, noise), 0)
 
         def one(series: Batch, noise: PyTree, until: Int[Array, ""]) -> tuple[Array, Array]:
-            return _filter(model, sde, solver, series, noise, until)
+            found, kl = _filter(model, sde, solver, series, noise, until)
+            return jax.vmap(lambda row: row.log_prob)(found).sum(), kl
 
-        log_probs, kl = jax.vmap(one, axes)(batch, noise, until)
-        return log_probs.sum(-1), kl
+        return jax.vmap(one, axes)(batch, noise, until)
 
     return Filtered(*jax.vmap(under_one_network)(jr.split(weight_key, samples), numbers, turns))
+
+
+def innovations(model: BayesianSDE, sde: SDE, solver: AbstractSolver, batch: Batch) -> Innovation:
+    """How every row of every series differs from what the rows before it foretold.
+
+    Arrays are series × step × obs; steps between rows have seen nothing. Has forward-mode
+    gradients.
+    """
+    rows = jnp.asarray(batch.times.shape[1])
+    return jax.vmap(lambda one: _filter(model, sde, solver, one, None, rows)[0])(batch)
 
 
 def row_scores(
@@ -85,9 +95,8 @@ def row_scores(
 
     Has forward-mode gradients.
     """
-    sde = model.driven_by(model.network.mean())
-    rows = jnp.asarray(batch.times.shape[1])
-    return jax.vmap(lambda one: _filter(model, sde, solver, one, None, rows)[0])(batch)
+    found = innovations(model, model.driven_by(model.network.mean()), solver, batch)
+    return jax.vmap(jax.vmap(lambda row: row.log_prob))(found)
 
 
 def _filter(
@@ -97,7 +106,7 @@ def _filter(
     series: Batch,
     noise: PyTree,
     until: Int[Array, ""],
-) -> tuple[Float[Array, " step"], Scalar]:
+) -> tuple[Innovation, Scalar]:
     """One series: predict step by step; where a row is reached, compare and update."""
     grid = series.grid(solver.substeps, model.interpolation)
     y = series.values[grid.row]
@@ -107,14 +116,14 @@ def _filter(
         state, kl = carry
         grid, noise, y, seen = x
         state, kl = predict(sde, solver, grid, noise, state, kl)
-        state, log_prob = observe(model.observation, y, seen, state, grid.row <= until)
-        return (GaussianState(sde.clip(state.mean), state.covariance), kl), log_prob
+        state, found = observe(model.observation, y, seen, state, grid.row <= until)
+        return (GaussianState(sde.clip(state.mean), state.covariance), kl), found
 
     if len(grid.dt) > KEPT:
         advance = jax.checkpoint(advance)
     carry = (first_state(model, series), jnp.zeros((), series.values.dtype))
-    (_, kl), log_probs = lax.scan(advance, carry, (grid, noise, y, seen))
-    return log_probs, kl
+    (_, kl), found = lax.scan(advance, carry, (grid, noise, y, seen))
+    return found, kl
 
 
 def first_state(model: BayesianSDE, series: Batch) -> GaussianState:
@@ -157,8 +166,8 @@ def observe(
     observed: Bool[Array, " obs"],
     state: GaussianState,
     told: Bool[Array, ""] | bool = True,
-) -> tuple[GaussianState, Scalar]:
-    """What one row says about the state, and ln p(y | what came before)."""
+) -> tuple[GaussianState, Innovation]:
+    """What one row says about the state, and how it differs from what was foretold."""
     if not isinstance(observation, GaussianObservation):
         raise ValueError(
             'The estimator "filtered" needs observations that are linear in the states; with a '

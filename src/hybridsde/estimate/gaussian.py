@@ -14,6 +14,20 @@ class GaussianState(eqx.Module):
     covariance: Float[Array, "state state"]
 
 
+class Innovation(eqx.Module):
+    """How one row differs from what was foretold: each component given those before it."""
+
+    error: Float[Array, " obs"]
+    variance: Float[Array, " obs"]
+    seen: Bool[Array, " obs"]
+
+    @property
+    def log_prob(self) -> Scalar:
+        """Ln p(y | what came before) = Σ −½ (e²/s + ln 2πs) over what was measured."""
+        each = -0.5 * (self.error**2 / self.variance + jnp.log(2 * jnp.pi * self.variance))
+        return jnp.sum(jnp.where(self.seen, each, 0.0))
+
+
 def update(
     state: GaussianState,
     matrix: Float[Array, "obs state"],
@@ -21,8 +35,8 @@ def update(
     y: Float[Array, " obs"],
     observed: Bool[Array, " obs"],
     told: Bool[Array, ""] | bool = True,
-) -> tuple[GaussianState, Scalar]:
-    """The state given y = C h + ε, ε ~ N(0, diag σ²), and ln p(y | what came before).
+) -> tuple[GaussianState, Innovation]:
+    """The state given y = C h + ε, ε ~ N(0, diag σ²), and how y differs from what was foretold.
 
     Components have independent noise, so they are taken in one at a time: with s = cᵀPc + σ²,
     m ← m + Pc (y − cᵀm)/s and P ← P − Pc cᵀP/s. No matrix is inverted; a missing one changes
@@ -31,17 +45,16 @@ def update(
     """
 
     def take_in(carry, x):
-        m, p, total = carry
+        m, p = carry
         c, y, seen, sd = x
         pc = p @ c
         s = jnp.maximum(c @ pc, 0.0) + sd**2  # rounding may leave P a little indefinite
         error = y - c @ m
         gain = jnp.where(seen & told, pc / s, 0.0)
-        log_prob = -0.5 * (error**2 / s + jnp.log(2 * jnp.pi * s))
         p = p - jnp.outer(gain, pc)
-        return (m + gain * error, 0.5 * (p + p.T), total + jnp.where(seen, log_prob, 0.0)), None
+        return (m + gain * error, 0.5 * (p + p.T)), (error, s)
 
-    start = (state.mean, state.covariance, jnp.zeros((), y.dtype))
     rows = (matrix, y, observed, sd)
-    (m, p, total), _ = lax.scan(take_in, start, rows, unroll=min(len(y), 4))
-    return GaussianState(m, p), total
+    start = (state.mean, state.covariance)
+    (m, p), (error, s) = lax.scan(take_in, start, rows, unroll=min(len(y), 4))
+    return GaussianState(m, p), Innovation(error, s, observed)

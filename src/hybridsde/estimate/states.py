@@ -57,9 +57,9 @@ def track(
         grid, noise, y, seen = x
         step = solver.transition(sde, grid.t, state.mean, grid.u, grid.dt, noise)
         foretold = carried(sde, step, grid.dt, state)
-        told, log_prob = observe(model.observation, y, seen, foretold)
+        told, found = observe(model.observation, y, seen, foretold)
         told = GaussianState(sde.clip(told.mean), told.covariance)
-        return told, (told, foretold, step.by_state, log_prob)
+        return told, (told, foretold, step.by_state, found.log_prob)
 
     first = first_state(model, series)
     _, (told, foretold, slope, log_prob) = lax.scan(advance, first, (grid, noise, y, seen))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from hybridsde._parameters import AbstractParameter, Fixed, Free, Positive, Rela
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.hybrid.checks import ENDLESS, INFER, check_bounds, visible
-from hybridsde.hybrid.declaration import AbstractDeclaration
+from hybridsde.hybrid.declaration import LIBRARY, PROCESS, AbstractDeclaration
 from hybridsde.model.bayesian import (
     AbstractBayesianNetwork,
     BayesianMLP,
@@ -29,23 +30,41 @@ from hybridsde.model.diffusion import (
 )
 from hybridsde.model.drift import KnownDrift, make_gate
 from hybridsde.model.latent import encoder_and_decoder
+from hybridsde.model.library import (
+    Basis,
+    BayesianLibrary,
+    Bumps,
+    polynomials,
+    standard_rows,
+)
 from hybridsde.model.observation import (
     GaussianObservation,
     has_orthonormal_rows,
     observation_matrix,
 )
-from hybridsde.model.reach import Reach
+from hybridsde.model.reach import ROOM, Reach
 from hybridsde.model.scaling import Scale, Standardiser, rough_diffusion
 from hybridsde.model.sde import BayesianSDE
 from hybridsde.model.start import AbstractStart, FirstObservation, UncertainStart
 from hybridsde.model.weights import WEIGHTS
 from hybridsde.physics import PositivePhysics
+from hybridsde.physics.expression import Call, Expression, Name
+from hybridsde.physics.grammar import parse_formula
 
 LEARN, GUESS = "learn", "guess"
 SMALLEST = 1e-2
 """Learned spreads stay above this share of the guess that they begin from."""
 NOISE_PART = 20
 """A guess at the noise: this part of an observation's spread."""
+LIBRARY_ROOM = 2.0
+"""A library is believed this share of the recorded range beyond either end: its terms are few."""
+CHOICES = 8
+"""Choices of terms that are kept."""
+MOST_TERMS = 36
+"""A library without a degree has no more products than this."""
+BUMPS = 24
+LENGTH = 1.0
+"""Of a bump, in standard deviations of the features times the root of their number."""
 RANGE_SPREADS = 4.0
 """A range of starts is taken for this many standard deviations."""
 
@@ -66,9 +85,15 @@ def untrained(declared: AbstractDeclaration, batch: Batch, *, key: PRNGKeyArray)
             latent, batch, len(states), names, sd, key=latent_key
         )
     known = known_drift_of(declared, batch)
-    fades = declared.far == "fade" and latent is None and declared.hidden is not None
+    fades = declared.far == "fade" and latent is None and bool(declared.pieces)
+    network = (
+        library_of(declared, batch, scale)
+        if declared.linear
+        else network_of(declared, key=network_key)
+    )
+    room = LIBRARY_ROOM if declared.linear else ROOM
     return BayesianSDE(
-        network=network_of(declared, key=network_key),
+        network=network,
         weights=WEIGHTS[declared.weights],
         known=known,
         diffusion=diffusion_of(declared, batch),
@@ -79,7 +104,7 @@ def untrained(declared: AbstractDeclaration, batch: Batch, *, key: PRNGKeyArray)
         interpolation=declared.interpolation,
         context=declared.context,
         first_scored_row=1 if latent is None else 0,
-        reach=Fixed(Reach.of(batch, lift, scale, known.gate.known)) if fades else None,
+        reach=Fixed(Reach.of(batch, lift, scale, known.gate.known, room)) if fades else None,
         sees=visible_of(declared),
         bounds=bounds_of(declared, measured),
     )
@@ -119,7 +144,7 @@ def visible_of(declared: AbstractDeclaration) -> tuple[tuple[bool, ...], ...] | 
 
 def seen_by(declared: AbstractDeclaration, name: str) -> tuple[str, ...]:
     """What the learned part of a state depends on; nothing where it has none."""
-    if declared.hidden is None:
+    if not declared.pieces:
         return ()
     rows = visible_of(declared)
     if rows is None:
@@ -158,8 +183,9 @@ def linear_observation(declared: AbstractDeclaration, batch: Batch) -> GaussianO
 def network_of(declared: AbstractDeclaration, *, key: PRNGKeyArray) -> AbstractBayesianNetwork:
     """The drift network, several of them, or none."""
     states = len(declared.states)
-    if declared.hidden is None:
+    if not declared.pieces:
         return NothingLearned(states)
+    assert declared.hidden is not None
     widths = (len(declared.features), *declared.hidden, states)
 
     def one(key: PRNGKeyArray) -> BayesianMLP:
@@ -175,6 +201,65 @@ def network_of(declared: AbstractDeclaration, *, key: PRNGKeyArray) -> AbstractB
     if declared.networks == 1:
         return one(key)
     return MixtureMLP.init(one, declared.networks, key=key)
+
+
+def library_of(declared: AbstractDeclaration, batch: Batch, scale: Scale) -> BayesianLibrary:
+    """All terms that may be in the drift, none of them chosen, and bumps for a Gaussian process."""
+    states = len(declared.states)
+    clock = [] if declared.autonomous else [scale.time]
+    parts = [scale.states, *clock, scale.inputs]
+    units = Standardiser(
+        jnp.concatenate([jnp.atleast_1d(one.mean) for one in parts]),
+        jnp.concatenate([jnp.atleast_1d(one.sd) for one in parts]),
+    )
+    rows, weights = _feature_rows(declared, batch, scale)
+    features = declared.features
+    logarithms = tuple(name in declared.positive for name in features)
+    smallest = jnp.min(rows, 0, where=weights[:, None] > 0, initial=jnp.inf)
+    largest = jnp.max(rows, 0, where=weights[:, None] > 0, initial=-jnp.inf)
+    room = jnp.where(np.array(logarithms), ROOM, LIBRARY_ROOM) * (largest - smallest)
+    terms = library_terms(declared) if LIBRARY in declared.pieces else ()
+    limits = (smallest - room, largest + room)
+    basis = Basis.of(terms, features, logarithms, units, limits, rows, weights)
+    if PROCESS in declared.pieces:
+        used = jnp.where(weights[:, None] > 0, rows, rows[0])
+        length = LENGTH * math.sqrt(len(features))
+        basis = replace(basis, bumps=Bumps.of(used, BUMPS, length))
+    return BayesianLibrary.nothing(basis, states, CHOICES)
+
+
+def _feature_rows(
+    declared: AbstractDeclaration, batch: Batch, scale: Scale
+) -> tuple[Float[Array, "row feature"], Float[Array, " row"]]:
+    """Standardised features of every recorded row, and whether it is one.
+
+    What was not measured there is taken to be anywhere it may be.
+    """
+    lift = declared.lift
+    seen = (batch.observed.astype(float) @ (lift != 0).T.astype(float)) >= (lift != 0).sum(1)
+    seen = seen & jnp.any(lift != 0, 1)
+    states = scale.states(batch.values @ lift.T)
+    filler = jnp.asarray(standard_rows(states.shape[0] * states.shape[1], states.shape[-1]))
+    states = jnp.where(seen, states, filler.reshape(states.shape).astype(states.dtype))
+    clock = [] if declared.autonomous else [scale.time(batch.times)[..., None]]
+    rows = jnp.concatenate([states, *clock, scale.inputs(batch.inputs)], -1)
+    return rows.reshape(-1, rows.shape[-1]), batch.recorded.reshape(-1).astype(rows.dtype)
+
+
+def library_terms(declared: AbstractDeclaration) -> tuple[Expression, ...]:
+    """Products of features up to a degree, functions of single ones, and what the user adds.
+
+    Without a degree the largest is taken that has not too many terms.
+    """
+    features = declared.features
+    degree = declared.degree
+    if degree is None:
+        counts = {d: math.comb(len(features) + d, d) for d in (3, 2)}
+        degree = next((d for d, count in counts.items() if count <= MOST_TERMS), 1)
+    plain = [name for name in features if name not in declared.positive]
+    called = tuple(Call(function, (Name(one),)) for one in plain for function in declared.functions)
+    given = tuple(parse_formula(text) for text in declared.terms)
+    return tuple(dict.fromkeys((*polynomials(features, degree), *called, *given)))
 
 
 def known_drift_of(declared: AbstractDeclaration, batch: Batch | None = None) -> KnownDrift:

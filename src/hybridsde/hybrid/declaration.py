@@ -17,6 +17,8 @@ from hybridsde.model.observation import observation_matrix
 from hybridsde.model.start import AbstractStart
 from hybridsde.physics import AbstractPhysics, NoPhysics
 
+NETWORK, LIBRARY, PROCESS, AUTO = "network", "library", "process", "auto"
+"""Kinds of learned parts, and the wish that the evidence may choose."""
 Start = float | int | str | Sequence[float | int]
 """Where an unmeasured state begins: a number, "infer", an input, or a range."""
 
@@ -49,6 +51,10 @@ class AbstractDeclaration(ModelSpec):
     sees: Mapping[str, Sequence[str]] | None = None
     far: str = "fade"
     members: int = 4
+    learned: str | Sequence[str] = NETWORK
+    degree: int | None = None
+    functions: Sequence[str] = ("sin", "cos")
+    terms: Sequence[str] = ()
     numerics: Numerics = field(default_factory=Numerics)
 
     @property
@@ -68,12 +74,27 @@ class AbstractDeclaration(ModelSpec):
         """By what is known and what is learned."""
         if isinstance(self.physics, NoPhysics):
             return "black box"
-        return "physics alone" if self.hidden is None else "hybrid"
+        return "hybrid" if self.pieces else "physics alone"
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The kinds that the learned part is made of; none for physics alone."""
+        if self.hidden is None:
+            return ()
+        given = (self.learned,) if isinstance(self.learned, str) else tuple(self.learned)
+        if given == (AUTO,) and self.latent is not None:
+            return (NETWORK,)
+        return given
+
+    @property
+    def linear(self) -> bool:
+        """Whether the learned part is linear in its coefficients."""
+        return bool(self.pieces) and NETWORK not in self.pieces
 
     @property
     def networks(self) -> int:
         """How many networks are trained: one where a mixture makes no sense, none without any."""
-        if self.hidden is None:
+        if NETWORK not in self.pieces:
             return 0
         return 1 if self.latent is not None or self.weights != "path" else self.members
 

@@ -82,8 +82,8 @@ def _to_the_end(
         step = solver.transition(sde, grid.t, state.mean, grid.u, grid.dt, noise)
         state = carried(sde, step, grid.dt, state)
         seen = series.observed[grid.row] & (grid.row > 0)
-        state, log_prob = observe(model.observation, series.values[grid.row], seen, state)
-        return (GaussianState(sde.clip(state.mean), state.covariance), total + log_prob), None
+        state, found = observe(model.observation, series.values[grid.row], seen, state)
+        return (GaussianState(sde.clip(state.mean), state.covariance), total + found.log_prob), None
 
     (last, total), _ = lax.scan(advance, (first, nothing), (grid, noise))
     return last, total

@@ -4,14 +4,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 
 from hybridsde._types import PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
-from hybridsde.fit import Langevin, Training
-from hybridsde.forecast import AbstractForecaster, GradientDescent
+from hybridsde.fit import Callback, Fitted, Langevin, Training
+from hybridsde.fit.progress import Progress
+from hybridsde.forecast import (
+    AbstractForecaster,
+    AbstractInference,
+    ClosedForm,
+    GradientDescent,
+)
 from hybridsde.forecast.spec import structure_of
 from hybridsde.hybrid.build import untrained
 from hybridsde.hybrid.check_declaration import check_declaration
@@ -19,6 +27,7 @@ from hybridsde.hybrid.declaration import AbstractDeclaration
 from hybridsde.hybrid.defaults import default_solver, default_training
 from hybridsde.hybrid.forecaster import SDEForecaster
 from hybridsde.hybrid.settle import settle
+from hybridsde.hybrid.sparse import fit_sparse
 from hybridsde.model.bayesian import SampledNetworks
 from hybridsde.model.diffusion import AbstractDiffusion
 from hybridsde.model.sde import BayesianSDE, check_starts
@@ -101,8 +110,14 @@ class HybridSDE(AbstractDeclaration):
         objective: AbstractObjective | None = None,
         training: Training | None = None,
         langevin: Langevin | None = None,
-    ) -> GradientDescent:
-        """Empirical PAC-Bayes by default, Heun's rule, and a thousand steps of Adam."""
+    ) -> AbstractInference:
+        """Empirical PAC-Bayes by default, Heun's rule, and a thousand steps of Adam.
+
+        A learned part that is linear in its coefficients is found at once, by `fit_sparse`; an
+        objective that is given goes on from there.
+        """
+        if self.linear and objective is None:
+            return ClosedForm(self._at_once)
         loss = EmpiricalPACBayes(samples=self.samples) if objective is None else objective
         if not isinstance(loss, AbstractSDEObjective):
             raise ValueError(f"`objective` must be a loss of an SDE, but is {loss!r}.")
@@ -113,6 +128,21 @@ class HybridSDE(AbstractDeclaration):
         if isinstance(loss, LogPosterior):
             return replace(self, members=1)._descent(data, loss, training, langevin)
         return self._descent(data, loss, training, langevin)
+
+    def _at_once(self, data: Batch, callbacks: tuple[Callback, ...]) -> Fitted[AbstractForecaster]:
+        solver = self.numerics.solver or default_solver(data)
+
+        def report(done: int, of: int, value: float) -> None:
+            for callback in callbacks:
+                callback(Progress(done, of, {"loss": np.asarray(-value / data.count)}))
+
+        untrained = eqx.filter_jit(lambda data: self.init(data, key=jr.key(0)))(data)
+        found = fit_sparse(untrained, solver, data, report)
+        losses = -np.array(found.log_likelihoods) / data.count
+        forecaster = SDEForecaster(found.model, solver, self.numerics.step)
+        steps = np.array(len(losses))
+        lost = ~np.isfinite(losses[-1])
+        return Fitted(forecaster, {"loss": losses}, np.array(lost), steps, steps)
 
     def _descent(
         self,

@@ -29,7 +29,12 @@ class Reach(eqx.Module):
 
     @classmethod
     def of(
-        cls, batch: Batch, lift: Float[Array, "state obs"], scale: Scale, known: tuple[bool, ...]
+        cls,
+        batch: Batch,
+        lift: Float[Array, "state obs"],
+        scale: Scale,
+        known: tuple[bool, ...],
+        room: float = ROOM,
     ) -> "Reach":
         """The recorded range with some room; `lift` carries observations back to states."""
         seen = batch.observed
@@ -40,15 +45,15 @@ class Reach(eqx.Module):
         wide = jnp.sqrt(lift**2 @ jnp.nan_to_num(half) ** 2) / scale.states.sd
         measured = jnp.any(lift != 0, 1)
         centre = jnp.where(measured, centre, 0.0)
-        wide = jnp.where(measured, (1 + 2 * ROOM) * wide, UNMEASURED)
+        wide = jnp.where(measured, (1 + 2 * room) * wide, UNMEASURED)
         recorded = batch.recorded[..., None]
         u = scale.inputs(batch.inputs)
         top = jnp.max(u, (0, 1), where=recorded, initial=-jnp.inf)
         bottom = jnp.min(u, (0, 1), where=recorded, initial=jnp.inf)
-        room = ROOM * (top - bottom)
+        beyond = room * (top - bottom)
         return cls(
-            jnp.concatenate([centre - wide, bottom - room]),
-            jnp.concatenate([centre + wide, top + room]),
+            jnp.concatenate([centre - wide, bottom - beyond]),
+            jnp.concatenate([centre + wide, top + beyond]),
             tuple(not one for one in known),
         )
 

@@ -97,6 +97,11 @@ def parse(source: str) -> Equation:
     return Equation(state, _read(source, right)[0], source)
 
 
+def parse_formula(source: str) -> Expression:
+    """Read the right side of an equation by itself, such as `sqrt(x)` or `u/(1 + u)`."""
+    return parse(f"dterm = {source}").rate
+
+
 def point(source: str, column: int, cause: str) -> InputError:
     """An error that shows the equation with a caret under the place."""
     before, shown = source[: column - 1], source.replace("\n", " ").replace("\t", " ")

@@ -1,0 +1,203 @@
+"""Fisher scoring through the filter: second-order steps where numbers are few.
+
+The log-likelihood of a filter is Σ −½ (e²/s + ln 2πs) over innovations e of variance s. Its
+gradient and its expected curvature need first derivatives alone (Åström 1980):
+
+    g = Σ −e e'/s + ½ s'/s (e²/s − 1),      I = Σ e'ᵀe'/s + ½ (s'/s)ᵀ(s'/s)
+
+Everything is in double precision: terms of a library may be nearly the same.
+"""
+
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.flatten_util import ravel_pytree
+
+from hybridsde._parameters import Fixed, trainable
+from hybridsde._types import Array, Float, PyTree
+from hybridsde.data import Batch
+from hybridsde.estimate.filter import innovations
+from hybridsde.model import BayesianSDE
+from hybridsde.model.bayesian import NothingLearned
+from hybridsde.model.library import Library
+from hybridsde.simulate import AbstractSolver
+
+SIDE_BY_SIDE = 32
+"""Series that are filtered at once; more follow, so that memory stays bounded."""
+LOOSE = 3.0
+"""Spread of the prior of numbers that are not coefficients, about where they begin, in units of
+their size there or of one."""
+FURTHEST = 1.0
+"""No such number moves further in a step, in the same units."""
+ENOUGH = 1e-3
+"""A search is over when a step gains less than this in log-probability."""
+STUCK = 1e8
+"""And when steps are damped more than this."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """A log-likelihood about a point: ln p(Y | θ + δ) ≈ value + gᵀδ − ½ δᵀIδ."""
+
+    at: Float[np.ndarray, " number"]
+    value: float
+    gradient: Float[np.ndarray, " number"]
+    information: Float[np.ndarray, "number number"]
+
+    @property
+    def finite(self) -> bool:
+        """Whether all of it is."""
+        return bool(np.isfinite(self.value) and np.isfinite(self.information).all())
+
+    @property
+    def linear(self) -> Float[np.ndarray, " number"]:
+        """B of the same parabola written as bᵀθ − ½ θᵀIθ."""
+        return self.information @ self.at + self.gradient
+
+
+class LogLikelihood:
+    """Ln p(Y) as a function of coefficients and of all other learned numbers of a model.
+
+    Numbers are in one vector: coefficients in the order of column, state, then the others.
+    """
+
+    def __init__(self, model: BayesianSDE, basis: Fixed, solver: AbstractSolver, batch: Batch):
+        self._single = eqx.tree_at(lambda m: m.network, model, NothingLearned(model.states))
+        with jax.enable_x64(True):
+            self._model, self._basis, self._batch = map(_double, (self._single, basis, batch))
+            moved, _ = eqx.partition(self._model, trainable(self._model))
+            self.others = np.asarray(ravel_pytree(moved)[0])
+        self._solver = solver
+        self.shape = (basis.value.columns, model.states)
+
+    @property
+    def coefficients(self) -> int:
+        """How many there are."""
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def start(self) -> Float[np.ndarray, " number"]:
+        """Coefficients of zero, and the others as they are."""
+        return np.concatenate([np.zeros(self.coefficients), self.others])
+
+    def __call__(self, theta: Float[np.ndarray, " number"]) -> Local:
+        """The log-likelihood about a point."""
+        with jax.enable_x64(True):
+            found = _local(jnp.asarray(theta), self._model, self._basis, self._solver, self._batch)
+        value, gradient, information = (np.asarray(one) for one in found)
+        return Local(theta, float(value), gradient, information)
+
+    def model(self, theta: Float[np.ndarray, " number"]) -> BayesianSDE:
+        """The model with its other numbers at a point, in single precision, and no learned part."""
+        with jax.enable_x64(True):
+            moved, _ = eqx.partition(self._model, trainable(self._model))
+            found = ravel_pytree(moved)[1](jnp.asarray(theta[self.coefficients :]))
+        single = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), jnp.float32), found)
+        _, held = eqx.partition(self._single, trainable(self._single))
+        return eqx.combine(single, held)
+
+
+def _double(tree: PyTree) -> PyTree:
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(np.asarray(leaf), float) if eqx.is_inexact_array(leaf) else leaf,
+        tree,
+    )
+
+
+@eqx.filter_jit
+def _local(
+    theta: Float[Array, " number"],
+    model: BayesianSDE,
+    basis: Fixed,
+    solver: AbstractSolver,
+    batch: Batch,
+) -> tuple[Array, Array, Array]:
+    moved, held = eqx.partition(model, trainable(model))
+    _, restore = ravel_pytree(moved)
+    shape = (basis.value.columns, model.states)
+    count = shape[0] * shape[1]
+
+    def of_series(series: Batch) -> tuple[Array, Array, Array]:
+        def emit(theta: Float[Array, " number"]):
+            changed = eqx.combine(restore(theta[count:]), held)
+            sde = changed.driven_by(Library(coefficients=theta[:count].reshape(shape), basis=basis))
+            one = jax.tree.map(lambda leaf: leaf[None], series)
+            found = innovations(changed, sde, solver, one)
+            error = jnp.where(found.seen, found.error, 0.0).reshape(-1)
+            log = jnp.where(found.seen, jnp.log(found.variance), 0.0).reshape(-1)
+            return (error, log), (error, log, found.seen.reshape(-1))
+
+        (by_error, by_log), (error, log, seen) = jax.jacfwd(emit, has_aux=True)(theta)
+        weight = jnp.where(seen, jnp.exp(-log), 0.0)
+        square = error**2 * weight
+        value = -0.5 * jnp.sum(jnp.where(seen, square + log + jnp.log(2 * jnp.pi), 0.0))
+        gradient = -(error * weight) @ by_error + 0.5 * (square - seen) @ by_log
+        information = (by_error.T * weight) @ by_error + 0.5 * (by_log.T * seen) @ by_log
+        return value, gradient, information
+
+    found = lax.map(of_series, batch, batch_size=SIDE_BY_SIDE)
+    return jax.tree.map(lambda leaf: leaf.sum(0), found)
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Independent Gaussians: coefficients about zero, other numbers about where they began."""
+
+    mean: Float[np.ndarray, " number"]
+    precision: Float[np.ndarray, " number"]
+
+    @classmethod
+    def of(cls, likelihood: LogLikelihood, precision: Float[np.ndarray, " coefficient"]) -> "Prior":
+        """With these precisions of the coefficients."""
+        loose = 1 / (LOOSE * sizes(likelihood)) ** 2
+        return cls(likelihood.start, np.concatenate([precision, loose]))
+
+    def log_prob(self, theta: Float[np.ndarray, " number"]) -> float:
+        """Up to a constant."""
+        return -0.5 * float(np.sum(self.precision * (theta - self.mean) ** 2))
+
+
+def sizes(likelihood: LogLikelihood) -> Float[np.ndarray, " other"]:
+    """Of the other numbers, where they begin: one at least."""
+    return np.maximum(1.0, np.abs(likelihood.others))
+
+
+def ascend(
+    likelihood: LogLikelihood, about: Local, prior: Prior, free: np.ndarray, damping: float
+) -> tuple[Local, float, float]:
+    """One damped step among the free numbers: (I + P + λ diag I) δ = g − P(θ − μ).
+
+    Returns where it leads, the damping for the next step, and the gain; about the same point and
+    without a gain where the step is not an improvement.
+    """
+    moving = np.flatnonzero(free)
+    slope = (about.gradient - prior.precision * (about.at - prior.mean))[moving]
+    bend = (about.information + np.diag(prior.precision))[np.ix_(moving, moving)]
+    ridge = damping * (np.diag(about.information)[moving] + 1e-9)
+    step = np.zeros_like(about.at)
+    step[moving] = np.linalg.solve(bend + np.diag(ridge), slope)
+    count, most = likelihood.coefficients, FURTHEST * sizes(likelihood)
+    step[count:] = np.clip(step[count:], -most, most)
+    tried = likelihood(about.at + step)
+    before = about.value + prior.log_prob(about.at)
+    gain = tried.value + prior.log_prob(tried.at) - before
+    if tried.finite and gain > 0:
+        return tried, max(damping / 5, 1e-9), gain
+    return about, damping * 10, 0.0
+
+
+def climb(
+    likelihood: LogLikelihood, about: Local, prior: Prior, free: np.ndarray, iterations: int
+) -> Local:
+    """Steps until nothing is gained any more."""
+    damping = 1e-3
+    for _ in range(iterations):
+        after, damping, gain = ascend(likelihood, about, prior, free, damping)
+        if damping > STUCK or (after is not about and gain < ENOUGH):
+            return after
+        about = after
+    return about

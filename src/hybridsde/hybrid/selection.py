@@ -1,0 +1,152 @@
+"""Which few coefficients are not zero: spike and slab on a quadratic log-likelihood.
+
+With ln p(Y | c) = bᵀc − ½ cᵀHc up to a constant, a slab N(0, D⁻¹) and inclusion probabilities π,
+the evidence of a choice s is closed:
+
+    ln p(Y, s) = ½ b_sᵀ A⁻¹ b_s − ½ ln|A| + ½ ln|D_s| + Σ_{i∈s} ln π/(1 − π),   A = H_ss + D_s
+
+(Mitchell and Beauchamp 1988; George and McCulloch 1997). The best choice is searched by adding,
+leaving out and exchanging single terms; the others come from what the search has seen.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hybridsde._types import Float, Int
+from hybridsde.hybrid.scoring import Local, Prior
+
+WITHIN = 6.0
+"""Choices are kept whose log-evidence is at most this much below the best."""
+LEAST = 1e300
+"""Minus this is the log-evidence of a choice that cannot be computed."""
+MOST_MOVES = 100
+"""Of a search."""
+
+Choice = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A quadratic log-likelihood of coefficients."""
+
+    linear: Float[np.ndarray, " coefficient"]
+    curvature: Float[np.ndarray, "coefficient coefficient"]
+    """Both with everything else integrated out, which is how choices are judged."""
+    held: tuple[Float[np.ndarray, " coefficient"], Float[np.ndarray, "coefficient coefficient"]]
+    """The same with everything else as it is in the model that the coefficients will be part of."""
+    slab: Float[np.ndarray, " coefficient"]
+    """Precisions."""
+    odds: Float[np.ndarray, " coefficient"]
+    """Ln π/(1 − π)."""
+
+    @classmethod
+    def of(
+        cls, about: Local, prior: Prior, count: int, odds: Float[np.ndarray, " coefficient"]
+    ) -> "Surrogate":
+        """The first `count` numbers are coefficients; the others have their own prior."""
+        b = about.linear + np.where(
+            np.arange(len(about.at)) < count, 0, prior.precision * prior.mean
+        )
+        h = about.information
+        bent = h[count:, count:] + np.diag(prior.precision[count:])
+        across = np.linalg.solve(bent, np.column_stack([h[count:, :count], b[count:]]))
+        return cls(
+            b[:count] - h[:count, count:] @ across[:, -1],
+            _without_negative(h[:count, :count] - h[:count, count:] @ across[:, :-1]),
+            (b[:count] - h[:count, count:] @ about.at[count:], h[:count, :count]),
+            prior.precision[:count],
+            odds,
+        )
+
+    def posterior(self, choice: Choice) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and an upper triangular root of the covariance, of the chosen coefficients."""
+        s = np.array(choice, int)
+        linear, curvature = self.held
+        root = np.linalg.cholesky(curvature[np.ix_(s, s)] + np.diag(self.slab[s]))
+        mean = np.linalg.solve(root.T, np.linalg.solve(root, linear[s]))
+        return mean, np.linalg.solve(root.T, np.eye(len(s)))
+
+    def log_evidence(self, choice: Choice) -> float:
+        """Ln p(Y, s), less that of nothing chosen."""
+        if not choice:
+            return 0.0
+        s = np.array(choice, int)
+        try:
+            root = np.linalg.cholesky(self._bend(s))
+        except np.linalg.LinAlgError:
+            return -np.inf
+        z = np.linalg.solve(root, self.linear[s])
+        volume = 0.5 * np.log(self.slab[s]).sum() - np.log(np.diag(root)).sum()
+        return float(0.5 * z @ z + volume + self.odds[s].sum())
+
+    def _bend(self, s: Int[np.ndarray, " chosen"]) -> np.ndarray:
+        return self.curvature[np.ix_(s, s)] + np.diag(self.slab[s])
+
+
+def _without_negative(matrix: np.ndarray) -> np.ndarray:
+    """The nearest matrix that bends nowhere upwards; rounding may leave another."""
+    sizes, axes = np.linalg.eigh(0.5 * (matrix + matrix.T))
+    return (axes * np.maximum(sizes, 0.0)) @ axes.T
+
+
+@dataclass(frozen=True)
+class Found:
+    """Choices in the order of their evidence, with shares that add up to one."""
+
+    choices: tuple[Choice, ...]
+    shares: Float[np.ndarray, " choice"]
+    inclusion: Float[np.ndarray, " coefficient"]
+    """How likely each coefficient is not zero, over all choices that were looked at."""
+    log_evidence: float
+    """Of all of them."""
+
+
+def select(
+    surrogate: Surrogate,
+    begin: Choice,
+    allowed: np.ndarray,
+    always: np.ndarray,
+    groups: np.ndarray,
+    keep: int,
+) -> Found:
+    """The best choice by a search from `begin`, and others near it.
+
+    Terms are exchanged within the same of the `groups` only: the equation they stand in.
+    """
+    seen: dict[Choice, float] = {}
+
+    def look(choice: frozenset[int]) -> float:
+        key = tuple(sorted(choice))
+        if key not in seen:
+            value = surrogate.log_evidence(key)
+            seen[key] = value if np.isfinite(value) else -LEAST
+        return seen[key]
+
+    sure = frozenset(np.flatnonzero(always).tolist())
+    open_ = [int(i) for i in np.flatnonzero(allowed & ~always)]
+
+    def near(choice: frozenset[int]):
+        for i in open_:
+            yield choice ^ {i}
+        for i in choice - sure:
+            for j in open_:
+                if j not in choice and groups[i] == groups[j]:
+                    yield (choice - {i}) | {j}
+
+    best = frozenset(begin) & frozenset(open_) | sure
+    for _ in range(MOST_MOVES):
+        better = max(near(best), key=look, default=best)
+        if look(better) <= look(best):
+            break
+        best = better
+    top = look(best)
+    shares = {choice: np.exp(value - top) for choice, value in seen.items()}
+    total = sum(shares.values())
+    inclusion = np.zeros(len(surrogate.linear))
+    for choice, share in shares.items():
+        inclusion[list(choice)] += share / total
+    order = sorted(seen, key=lambda choice: -seen[choice])
+    kept = tuple(choice for choice in order[:keep] if seen[choice] >= top - WITHIN)
+    weights = np.array([shares[choice] for choice in kept])
+    return Found(kept, weights / weights.sum(), inclusion, float(top + np.log(total)))

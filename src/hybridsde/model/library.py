@@ -1,0 +1,272 @@
+"""A drift that is linear in its coefficients, and distributions over them.
+
+Its columns are terms that can be read, such as x*y, of which few are used, and bumps about points
+of the recordings, which together are a Gaussian process.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations_with_replacement
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax import lax
+
+from hybridsde._parameters import Fixed
+from hybridsde._random import normals
+from hybridsde._types import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Scalar, UInt32
+from hybridsde.model.bayesian import AbstractBayesianNetwork
+from hybridsde.model.network import AbstractNetwork
+from hybridsde.model.scaling import Standardiser
+from hybridsde.physics.expression import Call, Expression, Name, Number, text, value
+
+JITTER = 1e-4
+"""Added to the diagonal of a kernel matrix of ones."""
+
+
+def polynomials(features: Sequence[str], degree: int) -> tuple[Expression, ...]:
+    """Every product of up to `degree` features, the constant first: 1, x, y, x^2, x*y, y^2, …"""
+    found: list[Expression] = [Number(1.0)]
+    for total in range(1, degree + 1):
+        for chosen in combinations_with_replacement(features, total):
+            powers = {name: chosen.count(name) for name in dict.fromkeys(chosen)}
+            factors = [
+                Name(name) if power == 1 else Call("^", (Name(name), Number(float(power))))
+                for name, power in powers.items()
+            ]
+            product = factors[0]
+            for factor in factors[1:]:
+                product = Call("*", (product, factor))
+            found.append(product)
+    return tuple(found)
+
+
+def waves(features: Sequence[str]) -> tuple[Expression, ...]:
+    """Sine and cosine of every feature."""
+    return tuple(Call(name, (Name(one),)) for one in features for name in ("sin", "cos"))
+
+
+class Bumps(eqx.Module):
+    """Functions whose random sums are a Gaussian process: φ(x) = L⁻¹ k(x, Z), L Lᵀ = k(Z, Z).
+
+    With k(x, z) = exp(−½ |x − z|²/ℓ²) and independent standard normal coefficients, the covariance
+    of a sum is k(x, Z) k(Z, Z)⁻¹ k(Z, x'): the process, seen through the points Z
+    (Quiñonero-Candela and Rasmussen 2005).
+    """
+
+    points: Float[Array, "point feature"]
+    length: Float[Array, ""]
+
+    @classmethod
+    def of(
+        cls, rows: Float[Array, "row feature"], count: int, length: Float[Array, ""] | float
+    ) -> "Bumps":
+        """Points far from each other among the rows, each the farthest from those before it."""
+        middle = jnp.argmin(jnp.sum((rows - rows.mean(0)) ** 2, 1))
+
+        def farthest(carry, _):
+            nearest, at = carry
+            nearest = jnp.minimum(nearest, jnp.sum((rows - rows[at]) ** 2, 1))
+            return (nearest, jnp.argmax(nearest)), rows[at]
+
+        start = (jnp.full(len(rows), jnp.inf), middle)
+        _, points = lax.scan(farthest, start, length=count)
+        return cls(points, jnp.asarray(length, rows.dtype))
+
+    def __call__(self, x: Float[Array, " feature"]) -> Float[Array, " point"]:
+        """All functions at standardised features."""
+        between = self._kernel(self.points, self.points)
+        eye = jnp.eye(len(self.points), dtype=x.dtype)
+        root = jnp.linalg.cholesky(between + JITTER * eye)
+        return jax.scipy.linalg.solve_triangular(root, self._kernel(self.points, x), lower=True)
+
+    def _kernel(self, a: Array, b: Array) -> Array:
+        apart = a - b if b.ndim == 1 else a[:, None] - b
+        return jnp.exp(-0.5 * jnp.sum((apart / self.length) ** 2, -1))
+
+
+class Basis(eqx.Module):
+    """Terms of raw features, each divided by its root mean square over the rows; and bumps."""
+
+    terms: tuple[Expression, ...] = eqx.field(static=True)
+    features: tuple[str, ...] = eqx.field(static=True)
+    logarithms: tuple[bool, ...] = eqx.field(static=True)
+    """Which features are logarithms of what the terms name."""
+    scale: Standardiser
+    """Of the features as the model sees them."""
+    low: Float[Array, " feature"]
+    high: Float[Array, " feature"]
+    """Standardised features are held inside these."""
+    size: Float[Array, " term"]
+    """Root mean squares of the terms."""
+    bumps: Bumps | None = None
+
+    @classmethod
+    def of(
+        cls,
+        terms: tuple[Expression, ...],
+        features: tuple[str, ...],
+        logarithms: tuple[bool, ...],
+        scale: Standardiser,
+        limits: tuple[Float[Array, " feature"], Float[Array, " feature"]],
+        rows: Float[Array, "row feature"],
+        weights: Float[Array, " row"],
+    ) -> "Basis":
+        """With the root mean square of every term over standardised rows that count."""
+        unit = jnp.ones(len(terms), rows.dtype)
+        found = cls(terms, features, logarithms, scale, *limits, unit)
+        values = jax.vmap(found)(rows)
+        square = jnp.sum(weights[:, None] * values**2, 0) / jnp.maximum(jnp.sum(weights), 1.0)
+        size = jnp.sqrt(square)
+        usable = jnp.isfinite(size) & (size > 0)
+        return eqx.tree_at(lambda basis: basis.size, found, jnp.where(usable, size, 1.0))
+
+    @property
+    def columns(self) -> int:
+        """How many functions there are."""
+        return len(self.terms) + (0 if self.bumps is None else len(self.bumps.points))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The terms as text."""
+        return tuple(text(term) for term in self.terms)
+
+    def __call__(self, x: Float[Array, " feature"]) -> Float[Array, " column"]:
+        """All functions at standardised features."""
+        inside = jnp.clip(x, self.low, self.high)
+        raw = self.scale.inverse(inside)
+        quantities = {
+            name: jnp.exp(one) if logarithm else one
+            for name, one, logarithm in zip(self.features, raw, self.logarithms, strict=True)
+        }
+        found = [jnp.asarray(value(term, quantities), x.dtype) for term in self.terms]
+        read = jnp.stack(found) / self.size if found else jnp.zeros(0, x.dtype)
+        return read if self.bumps is None else jnp.concatenate([read, self.bumps(inside)])
+
+
+class Library(AbstractNetwork):
+    """f(x) = Φ(x) C: linear in its coefficients."""
+
+    coefficients: Float[Array, "column state"]
+    basis: Fixed
+    layers: tuple = ()
+
+    def noise(self, paths: UInt32[Array, "*path"], steps: int, *, key: PRNGKeyArray) -> PyTree:
+        """Nothing."""
+        del paths, steps, key
+
+    def __call__(self, x: Float[Array, " feature"], noise: PyTree = None) -> Float[Array, " state"]:
+        """The sum of all columns."""
+        del noise
+        return self.basis.value(x) @ self.coefficients
+
+
+class BayesianLibrary(AbstractBayesianNetwork):
+    """Coefficients of which few are not zero, under several choices of the few.
+
+    A choice s has the share w_s and Gaussian coefficients N(m_s, F_s F_sᵀ), zero outside of it.
+    Under the prior each coefficient is zero with probability 1 − π, else N(0, τ²): spike and slab
+    (Mitchell and Beauchamp 1988).
+    """
+
+    means: Float[Array, "choice column state"]
+    factors: Float[Array, "choice coefficient coefficient"]
+    """Upper triangular roots of the covariances; coefficients in the order of column, state."""
+    chosen: Fixed
+    """Which coefficients are in a choice: choice × column × state."""
+    shares: Fixed
+    """w_s, which add up to one."""
+    basis: Fixed
+    slab: Fixed
+    """τ, column × state."""
+    inclusion: Fixed
+    """π, column × state; one for what is always in."""
+
+    @classmethod
+    def nothing(cls, basis: Basis, states: int, choices: int) -> "BayesianLibrary":
+        """Every coefficient zero for certain."""
+        shape = (basis.columns, states)
+        count = basis.columns * states
+        return cls(
+            jnp.zeros((choices, *shape)),
+            jnp.zeros((choices, count, count)),
+            Fixed(jnp.zeros((choices, *shape), bool)),
+            Fixed(jnp.full(choices, 1 / choices)),
+            Fixed(basis),
+            Fixed(jnp.ones(shape)),
+            Fixed(jnp.full(shape, 0.5)),
+        )
+
+    def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> Library:
+        """One choice by its share, and coefficients."""
+        del number
+        lot_key, normal_key = jr.split(key)
+        lot = jr.categorical(lot_key, jnp.log(self.shares.value))
+        chosen = self.chosen.value[lot]
+        root = _root(self.factors[lot], chosen)
+        moved = root @ normals(normal_key, (len(root),), root.dtype)
+        mean = jnp.where(chosen, self.means[lot], 0.0)
+        return Library(coefficients=mean + moved.reshape(mean.shape), basis=self.basis)
+
+    def local(self) -> AbstractNetwork:
+        """Refused: coefficients are held along a path."""
+        raise ValueError("Coefficients are held along a path: they cannot be redrawn by call.")
+
+    def mean(self) -> Library:
+        """The mean over choices and coefficients, which gives the mean drift."""
+        means = jnp.where(self.chosen.value, self.means, 0.0)
+        mean = jnp.tensordot(self.shares.value, means, 1)
+        return Library(coefficients=mean, basis=self.basis)
+
+    def covariance(self) -> Float[Array, "coefficient coefficient"]:
+        """Of the coefficients over all choices: Σ_s w_s (F_s F_sᵀ + (m_s − m)(m_s − m)ᵀ)."""
+        shares, chosen = self.shares.value, self.chosen.value
+        roots = jax.vmap(_root)(self.factors, chosen)
+        apart = jnp.where(chosen, self.means, 0.0) - self.mean().coefficients
+        flat = apart.reshape(len(shares), -1)
+        inside = jnp.einsum("s,sij,skj->ik", shares, roots, roots)
+        return inside + jnp.einsum("s,si,sk->ik", shares, flat, flat)
+
+    def kl_to_prior(self) -> Scalar:
+        """Σ_s w_s [ln w_s + KL(N(m_s, Σ_s) ‖ N(0, τ²)) − ln p(s)]: not less than KL(q ‖ prior).
+
+        By convexity: q and the prior are mixtures of the same pieces, and the prior holds a piece
+        for every s, with p(s) = Π π Π (1 − π).
+        """
+        slab, inclusion = self.slab.value, self.inclusion.value
+
+        def of_choice(mean, factor, chosen) -> Scalar:
+            root = _root(factor, chosen)
+            inside = chosen.reshape(-1)
+            tau = slab.reshape(-1)
+            spread = jnp.sum(root**2, 1) / tau**2
+            shift = (mean.reshape(-1) / tau) ** 2
+            steep = jnp.log(jnp.abs(jnp.where(inside, jnp.diag(root), 1.0)) + 1e-30)
+            gaussian = 0.5 * (spread + shift - 1) + jnp.log(tau) - steep
+            sure = inclusion >= 1
+            here = jnp.log(inclusion)
+            gone = jnp.where(sure, 0.0, jnp.log1p(-jnp.where(sure, 0.5, inclusion)))
+            prior = jnp.sum(jnp.where(chosen, here, gone))
+            return jnp.sum(jnp.where(inside, gaussian, 0.0)) - prior
+
+        each = jax.vmap(of_choice)(self.means, self.factors, self.chosen.value)
+        shares = self.shares.value
+        logs = jnp.log(jnp.where(shares > 0, shares, 1.0))
+        return jnp.sum(shares * jnp.where(shares > 0, each + logs, 0.0))
+
+
+def _root(
+    factor: Float[Array, "coefficient coefficient"], chosen: Bool[Array, "column state"]
+) -> Float[Array, "coefficient coefficient"]:
+    """The root of a covariance, zero outside a choice."""
+    inside = chosen.reshape(-1)
+    return jnp.where(inside[:, None] & inside, jnp.triu(factor), 0.0)
+
+
+def standard_rows(count: int, features: int) -> Float[np.ndarray, "row feature"]:
+    """Standard normals that fill space evenly, the same always: for what was not measured."""
+    from scipy.stats import norm, qmc
+
+    return norm.ppf(qmc.Halton(max(features, 1), scramble=False).random(count + 1)[1:])
