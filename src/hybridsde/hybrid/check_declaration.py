@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 import jax
 import numpy as np
 
+from hybridsde._errors import suggest
 from hybridsde._parameters import AbstractParameter
 from hybridsde._types import Numbers
 from hybridsde.data.checks import check_names, check_positive, check_whole
@@ -16,11 +17,13 @@ from hybridsde.hybrid.build import (
     visible_of,
 )
 from hybridsde.hybrid.checks import check_bounds, check_starts_given
-from hybridsde.hybrid.declaration import AbstractDeclaration
+from hybridsde.hybrid.declaration import AUTO, LIBRARY, NETWORK, PROCESS, AbstractDeclaration
 from hybridsde.model.network import ACTIVATIONS
 from hybridsde.model.observation import check_bounded, check_noise
 from hybridsde.model.weights import WEIGHTS
 from hybridsde.physics import AbstractPhysics
+from hybridsde.physics.expression import CONSTANTS, FUNCTIONS, SEVERAL, names
+from hybridsde.physics.grammar import parse_formula
 
 
 def check_declaration(d: AbstractDeclaration) -> None:
@@ -44,6 +47,7 @@ def check_declaration(d: AbstractDeclaration) -> None:
     if not isinstance(d.hidden, Sequence | None):
         raise ValueError(f"`hidden` must list widths, such as (100, 100), not {d.hidden!r}.")
     check_whole(d.members, "members")
+    _check_learned(d)
     for width in d.hidden or ():
         check_whole(width, "hidden")
     for name in d.positive:
@@ -58,7 +62,7 @@ def check_declaration(d: AbstractDeclaration) -> None:
     visible_of(d)
     if d.latent is not None:
         _check_latent(d)
-    names = d.observations
+    measured = d.observations
     if isinstance(d.start, str):
         _check_choice(d.start, {"first": 0, "uncertain": 0}, "start")
     if isinstance(d.start, Mapping):
@@ -69,9 +73,41 @@ def check_declaration(d: AbstractDeclaration) -> None:
     if isinstance(d.noise, AbstractParameter):
         check_bounded(d.noise)
     if not isinstance(d.noise, str | None):
-        check_noise(_numbers(d.noise), names)
+        check_noise(_numbers(d.noise), measured)
     if not isinstance(d.diffusion, str | None):
         declared_diffusion(d)
+
+
+def _check_learned(d: AbstractDeclaration) -> None:
+    kinds = (d.learned,) if isinstance(d.learned, str) else tuple(d.learned)
+    known = (NETWORK, LIBRARY, PROCESS)
+    if kinds != (AUTO,) and (not kinds or any(kind not in known for kind in kinds)):
+        raise ValueError(
+            f"`learned` must be {AUTO}, {NETWORK}, {LIBRARY} or {PROCESS}, or {LIBRARY} and "
+            f"{PROCESS} together, but is {d.learned!r}. Say hidden=None to learn nothing."
+        )
+    if NETWORK in kinds and len(kinds) > 1:
+        raise ValueError(
+            f"A {NETWORK} cannot be learned beside {' and '.join(set(kinds) - {NETWORK})}: take "
+            f"({LIBRARY!r}, {PROCESS!r}), or the {NETWORK} alone."
+        )
+    if d.latent is not None and kinds not in ((AUTO,), (NETWORK,)):
+        raise ValueError(f"Latent states mean nothing by themselves: `learned` must be {NETWORK}.")
+    if d.degree is not None:
+        check_whole(d.degree, "degree")
+    wrong = [one for one in d.functions if one not in FUNCTIONS or one in SEVERAL]
+    if wrong:
+        raise ValueError(
+            f"`functions` names {wrong[0]!r}; there are "
+            f"{', '.join(one for one in FUNCTIONS if one not in SEVERAL)}."
+        )
+    for text in d.terms:
+        for found in names(parse_formula(text)):
+            if found.name not in (*d.features, *CONSTANTS):
+                raise ValueError(
+                    f"The term {text!r} names {found.name!r}, but it may depend on "
+                    f"{', '.join(d.features)}." + suggest(found.name, d.features)
+                )
 
 
 def _check_latent(d: AbstractDeclaration) -> None:

@@ -19,6 +19,8 @@ from hybridsde.physics import AbstractPhysics, NoPhysics
 
 NETWORK, LIBRARY, PROCESS, AUTO = "network", "library", "process", "auto"
 """Kinds of learned parts, and the wish that the evidence may choose."""
+CHOICES_IN_A_STEP = 4
+"""Draws of the coefficients of a library in a gradient step."""
 Start = float | int | str | Sequence[float | int]
 """Where an unmeasured state begins: a number, "infer", an input, or a range."""
 
@@ -51,7 +53,7 @@ class AbstractDeclaration(ModelSpec):
     sees: Mapping[str, Sequence[str]] | None = None
     far: str = "fade"
     members: int = 4
-    learned: str | Sequence[str] = NETWORK
+    learned: str | Sequence[str] = AUTO
     degree: int | None = None
     functions: Sequence[str] = ("sin", "cos")
     terms: Sequence[str] = ()
@@ -81,10 +83,15 @@ class AbstractDeclaration(ModelSpec):
         """The kinds that the learned part is made of; none for physics alone."""
         if self.hidden is None:
             return ()
-        given = (self.learned,) if isinstance(self.learned, str) else tuple(self.learned)
-        if given == (AUTO,) and self.latent is not None:
+        if self.learned == AUTO:
             return (NETWORK,)
-        return given
+        return (self.learned,) if isinstance(self.learned, str) else tuple(self.learned)
+
+    @property
+    def undecided(self) -> bool:
+        """Whether `fit` may choose what the learned part is made of; until then it is a network."""
+        held = self.weights == "path" and self.latent is None
+        return self.learned == AUTO and self.hidden is not None and held
 
     @property
     def linear(self) -> bool:
@@ -101,7 +108,7 @@ class AbstractDeclaration(ModelSpec):
     @property
     def samples(self) -> int:
         """One draw of the weights of each network in a gradient step: the next step draws anew."""
-        return max(1, self.networks)
+        return CHOICES_IN_A_STEP if self.linear else max(1, self.networks)
 
     @property
     def state_names(self) -> tuple[str, ...]:

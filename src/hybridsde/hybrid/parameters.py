@@ -21,10 +21,13 @@ from hybridsde.data import Batch
 from hybridsde.estimate.filter import row_scores
 from hybridsde.hybrid.build import seen_by
 from hybridsde.hybrid.forecaster import SDEForecaster
+from hybridsde.hybrid.sparse import about_fitted
 from hybridsde.hybrid.spec import HybridSDE
-from hybridsde.model import GaussianObservation
+from hybridsde.model import BayesianSDE, GaussianObservation
+from hybridsde.model.library import BayesianLibrary
 from hybridsde.physics import AbstractPhysics, EquationPhysics, PositivePhysics
 from hybridsde.physics.expression import names
+from hybridsde.simulate import AbstractSolver
 
 MOST = 40
 """With more learned numbers than this no errors are computed."""
@@ -64,6 +67,14 @@ def _errors(
     if flat.size > MOST:
         return {}
 
+    def named(flat: Array) -> Array:
+        found = parameters_of(eqx.combine(unflatten(flat), held))
+        return jnp.stack([found[name].value for name in wanted])
+
+    if isinstance(model.network, BayesianLibrary):
+        covariance = _beside_coefficients(model, solver, batch)
+        return _spreads(covariance, np.asarray(jax.jacfwd(named)(flat), float), wanted)
+
     @jax.jit
     def slopes(flat: Array) -> tuple[Float[Array, "row parameter"], Float[Array, "one parameter"]]:
         def scores(flat: Array) -> Array:
@@ -71,20 +82,35 @@ def _errors(
             changed = eqx.tree_at(lambda m: m.known.physics, model, physics)
             return row_scores(changed, solver, batch).reshape(-1)
 
-        def named(flat: Array) -> Array:
-            found = parameters_of(eqx.combine(unflatten(flat), held))
-            return jnp.stack([found[name].value for name in wanted])
-
         return jax.jacfwd(scores)(flat), jax.jacfwd(named)(flat)
 
     found, by_raw = (np.asarray(one, float) for one in slopes(flat))
-    information = found.T @ found
     with np.errstate(all="ignore"):
         try:
-            covariance = by_raw @ np.linalg.pinv(information, hermitian=True) @ by_raw.T
+            covariance = np.linalg.pinv(found.T @ found, hermitian=True)
         except np.linalg.LinAlgError:
             return {}
-        spread = np.sqrt(np.diag(covariance))
+    return _spreads(covariance, by_raw, wanted)
+
+
+def _beside_coefficients(
+    model: BayesianSDE, solver: AbstractSolver, batch: Batch
+) -> Float[np.ndarray, "parameter parameter"]:
+    """The covariance of physical parameters, coefficients and all other numbers being open too."""
+    likelihood, about, prior, chosen = about_fitted(model, solver, batch)
+    free = np.flatnonzero(np.concatenate([chosen, np.ones(len(likelihood.others), bool)]))
+    bend = about.information + np.diag(prior.precision)
+    covariance = np.linalg.inv(bend[np.ix_(free, free)])
+    here = likelihood.physical[free[chosen.sum() :] - likelihood.coefficients]
+    at = chosen.sum() + np.flatnonzero(here)
+    return covariance[np.ix_(at, at)]
+
+
+def _spreads(
+    covariance: np.ndarray, by_raw: np.ndarray, wanted: tuple[str, ...]
+) -> dict[str, float | None]:
+    with np.errstate(all="ignore"):
+        spread = np.sqrt(np.diag(by_raw @ covariance @ by_raw.T))
     known = np.isfinite(spread) & (spread > 0)
     return {n: float(s) if ok else None for n, s, ok in zip(wanted, spread, known, strict=True)}
 

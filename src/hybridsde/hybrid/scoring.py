@@ -47,6 +47,8 @@ class Local:
     value: float
     gradient: Float[np.ndarray, " number"]
     information: Float[np.ndarray, "number number"]
+    innovations: Float[np.ndarray, "series step obs"]
+    """In units of what was foretold; NaN where nothing was measured."""
 
     @property
     def finite(self) -> bool:
@@ -71,6 +73,11 @@ class LogLikelihood:
             self._model, self._basis, self._batch = map(_double, (self._single, basis, batch))
             moved, _ = eqx.partition(self._model, trainable(self._model))
             self.others = np.asarray(ravel_pytree(moved)[0])
+            nowhere = jax.tree.map(jnp.zeros_like, moved)
+            physics = jax.tree.map(jnp.ones_like, nowhere.known.physics)
+            marked = eqx.tree_at(lambda m: m.known.physics, nowhere, physics)
+            self.physical = np.asarray(ravel_pytree(marked)[0], bool)
+            """Which of the others are parameters of the known physics."""
         self._solver = solver
         self.shape = (basis.value.columns, model.states)
 
@@ -88,8 +95,8 @@ class LogLikelihood:
         """The log-likelihood about a point."""
         with jax.enable_x64(True):
             found = _local(jnp.asarray(theta), self._model, self._basis, self._solver, self._batch)
-        value, gradient, information = (np.asarray(one) for one in found)
-        return Local(theta, float(value), gradient, information)
+        value, gradient, information, z = (np.asarray(one) for one in found)
+        return Local(theta, float(value), gradient, information, z)
 
     def model(self, theta: Float[np.ndarray, " number"]) -> BayesianSDE:
         """The model with its other numbers at a point, in single precision, and no learned part."""
@@ -115,13 +122,13 @@ def _local(
     basis: Fixed,
     solver: AbstractSolver,
     batch: Batch,
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array]:
     moved, held = eqx.partition(model, trainable(model))
     _, restore = ravel_pytree(moved)
     shape = (basis.value.columns, model.states)
     count = shape[0] * shape[1]
 
-    def of_series(series: Batch) -> tuple[Array, Array, Array]:
+    def of_series(series: Batch) -> tuple[tuple[Array, Array, Array], Array]:
         def emit(theta: Float[Array, " number"]):
             changed = eqx.combine(restore(theta[count:]), held)
             sde = changed.driven_by(Library(coefficients=theta[:count].reshape(shape), basis=basis))
@@ -137,10 +144,11 @@ def _local(
         value = -0.5 * jnp.sum(jnp.where(seen, square + log + jnp.log(2 * jnp.pi), 0.0))
         gradient = -(error * weight) @ by_error + 0.5 * (square - seen) @ by_log
         information = (by_error.T * weight) @ by_error + 0.5 * (by_log.T * seen) @ by_log
-        return value, gradient, information
+        z = jnp.where(seen, error * jnp.sqrt(weight), jnp.nan)
+        return (value, gradient, information), z.reshape(-1, batch.values.shape[-1])
 
-    found = lax.map(of_series, batch, batch_size=SIDE_BY_SIDE)
-    return jax.tree.map(lambda leaf: leaf.sum(0), found)
+    parts, z = lax.map(of_series, batch, batch_size=SIDE_BY_SIDE)
+    return *(part.sum(0) for part in parts), z
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ def settle(declared: Declared, encoded: Trajectories) -> Declared:
     if given.step is None:
         declared = _with_step(declared, model, batch)
     guess = None
-    if given.typical is None:
+    if given.typical is None and not _found_by_scoring(declared):
         guess = _guess(declared, model, Batch.of(pieces, declared.clock))
     if guess is None:
         return _with(declared, typical=given.typical or {})
@@ -55,6 +55,11 @@ def settle(declared: Declared, encoded: Trajectories) -> Declared:
         )
         declared = _with_step(declared, model, batch)
     return declared
+
+
+def _found_by_scoring(declared: AbstractDeclaration) -> bool:
+    """Whether the fit itself finds parameters from afar, and no size has to be guessed."""
+    return (declared.linear or declared.undecided) and not declared.hidden_states
 
 
 def _with(declared: Declared, **chosen) -> Declared:

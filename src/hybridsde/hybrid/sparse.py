@@ -51,6 +51,8 @@ class Sparse:
     """How likely each coefficient is not zero."""
     log_likelihoods: tuple[float, ...]
     """Along the way."""
+    innovations: Float[np.ndarray, "series step obs"]
+    """Of the training recordings; NaN where nothing was measured."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,30 @@ def fit_sparse(
     learned = _distribution(network, surrogate, found, probability)
     fitted = eqx.tree_at(lambda m: m.network, likelihood.model(about.at), learned)
     evidence = _constant(about, best.prior, count) + found.log_evidence + spike
-    return Sparse(fitted, float(evidence), inclusion, tuple(values))
+    return Sparse(fitted, float(evidence), inclusion, tuple(values), about.innovations)
+
+
+def about_fitted(
+    model: BayesianSDE, solver: AbstractSolver, batch: Batch
+) -> tuple[LogLikelihood, Local, Prior, np.ndarray]:
+    """The log-likelihood about a fitted model, and which coefficients its best choice holds."""
+    network = model.network
+    assert isinstance(network, BayesianLibrary)
+    likelihood = LogLikelihood(model, network.basis, solver, batch)
+    chosen = np.asarray(network.chosen.value[0]).reshape(-1)
+    theta = likelihood.start
+    theta[: likelihood.coefficients] = np.where(chosen, np.asarray(network.means[0]).reshape(-1), 0)
+    prior = Prior.of(likelihood, 1 / np.asarray(network.slab.value, float).reshape(-1) ** 2)
+    return likelihood, likelihood(theta), prior, chosen
+
+
+def row_innovations(about: Local) -> Float[np.ndarray, "series row obs"]:
+    """Innovations row by row; steps that reach no measured row are left out."""
+    rows = [z[np.isfinite(z).any(1)] for z in about.innovations]
+    longest = max(map(len, rows), default=0)
+    return np.stack(
+        [np.pad(z, [(0, longest - len(z)), (0, 0)], constant_values=np.nan) for z in rows]
+    )
 
 
 def visible_terms(model: BayesianSDE, basis: Basis) -> np.ndarray:

@@ -23,7 +23,7 @@ from hybridsde.forecast import (
 from hybridsde.forecast.spec import structure_of
 from hybridsde.hybrid.build import untrained
 from hybridsde.hybrid.check_declaration import check_declaration
-from hybridsde.hybrid.declaration import AbstractDeclaration
+from hybridsde.hybrid.declaration import NETWORK, AbstractDeclaration
 from hybridsde.hybrid.defaults import default_solver, default_training
 from hybridsde.hybrid.forecaster import SDEForecaster
 from hybridsde.hybrid.settle import settle
@@ -64,6 +64,13 @@ class HybridSDE(AbstractDeclaration):
       for a twentieth of each observation's spread, or "learn" to begin there, which is the
       default. Learn both `diffusion` and `noise` with the estimators "filtered" or "ahead" only:
       the others cannot tell them apart.
+    - `learned`: what the learned part is made of. "library" is a sum of few readable terms, chosen
+      by their evidence; "process" a Gaussian process, or what a library leaves to it where both
+      are named; "network" Bayesian networks. By default, "auto", `fit` takes a library, and where
+      that leaves a doubt it tries networks too and keeps what forecasts validation data better.
+    - `degree`, `functions`, `terms`: of the library. Products of states and inputs up to a degree
+      (three, or less where that makes too many), functions of single ones, and terms of your own
+      as text, such as "u/(1 + u)". Of `positive` states they make up the relative rate, dx/x.
     - `hidden`, `activation`: the drift network; `hidden=None` learns no drift: physics alone.
     - `weights`: "path" holds a draw of the weights along a path, "local" redraws them at every
       step.
@@ -127,6 +134,11 @@ class HybridSDE(AbstractDeclaration):
             )
         if isinstance(loss, LogPosterior):
             return replace(self, members=1)._descent(data, loss, training, langevin)
+        if self.linear:
+            begun = self._at_once(data, ()).model
+            assert isinstance(begun, SDEForecaster)
+            found = self._descent(data, loss, training, langevin)
+            return replace(found, init=lambda data, key: begun.model)  # noqa: ARG005
         return self._descent(data, loss, training, langevin)
 
     def _at_once(self, data: Batch, callbacks: tuple[Callback, ...]) -> Fitted[AbstractForecaster]:
@@ -166,7 +178,7 @@ class HybridSDE(AbstractDeclaration):
         """The structure of a fitted model with its scheme, and sampled networks if it has any."""
         networks = notes.get(NETWORKS, 0)
         whole = isinstance(networks, int) and not isinstance(networks, bool) and networks >= 0
-        if not whole or (networks and self.hidden is None):
+        if not whole or (networks and NETWORK not in self.pieces):
             raise ValueError(f"{NETWORKS!r} is {networks!r}")
 
         def build(batch: Batch, *, key: PRNGKeyArray) -> BayesianSDE:

@@ -83,8 +83,8 @@ class Project:
         return self.settings.train.build_training(self.pieces.count)
 
     @cached_property
-    def objective(self) -> AbstractSDEObjective:
-        """The loss, with its scheme."""
+    def objective(self) -> AbstractSDEObjective | None:
+        """The loss, with its scheme; None where it is left to the fit."""
         return self.settings.train.build_objective(self.model)
 
     @cached_property

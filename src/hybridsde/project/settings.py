@@ -13,6 +13,7 @@ from hybridsde.data import Columns, Trajectories, read_table
 from hybridsde.fit import Langevin, Training
 from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid import HybridSDE
+from hybridsde.hybrid.declaration import NETWORK
 from hybridsde.hybrid.defaults import default_training
 from hybridsde.objective import (
     ELBO,
@@ -135,9 +136,18 @@ class PhysicsSettings(_Table):
         return equations(*self.equations, **xi) if self.equations else NoPhysics()
 
 
+Kind = Literal["auto", "library", "process", "network"]
+
+
 class ModelSettings(_Table):
     """[model]: the learned part and the noise."""
 
+    learned: Kind | Annotated[list[Kind], Field(min_length=1, max_length=2)] = "auto"
+    """What the learned part is made of: a library of terms, a process, networks, or auto."""
+    degree: Count | None = None
+    functions: list[str] = list(HybridSDE.functions)
+    terms: list[str] = []
+    """Terms of your own in the library, such as "u/(1 + u)"."""
     hidden: list[Count] = list(HybridSDE.hidden or ())
     activation: Literal["softplus", "tanh", "relu", "silu", "gelu", "elu"] = "softplus"
     weights: Literal["path", "local"] = "path"
@@ -155,7 +165,9 @@ class ModelSettings(_Table):
 class TrainSettings(_Table):
     """[train]: how the model is fitted."""
 
-    objective: Literal["pac-bayes", "bayes", "vi", "sgld"] = "pac-bayes"
+    objective: Literal["pac-bayes", "bayes", "vi", "sgld"] | None = None
+    """Of networks; pac-bayes by default. A library follows its evidence, and goes on from there by
+    gradient steps where an objective is given."""
     estimator: Literal["auto", "filtered", "ahead", "mean_log", "log_mean"] = "auto"
     delta: Annotated[float, Field(gt=0, lt=1)] = 0.05
     samples: Count | None = None
@@ -175,13 +187,16 @@ class TrainSettings(_Table):
             raise ValueError("prior_fraction is for certificates, which sgld cannot have")
         return self
 
-    def build_objective(self, model: HybridSDE) -> AbstractSDEObjective:
-        """The loss."""
+    def build_objective(self, model: HybridSDE) -> AbstractSDEObjective | None:
+        """The loss; None where it is left to what the learned part is made of."""
+        asked = self.samples is not None or self.estimator != "auto"
+        if self.objective is None and not asked and (model.undecided or model.linear):
+            return None
         both: dict[str, Any] = {
             "samples": self.samples or model.samples,
             "estimator": self.estimator,
         }
-        if self.objective == "pac-bayes":
+        if self.objective in (None, "pac-bayes"):
             return EmpiricalPACBayes(**both, delta=self.delta)
         kinds = {"bayes": EmpiricalBayes, "vi": ELBO, "sgld": LogPosterior}
         return kinds[self.objective](**both)
@@ -291,9 +306,18 @@ class Settings(_Table):
             exact=tuple(self.physics.exact),
             sees=self.model.sees or None,
             far=self.model.far,
+            learned=NETWORK if self.train.prior_fraction is not None else self._learned,
+            degree=self.model.degree,
+            functions=tuple(self.model.functions),
+            terms=tuple(self.model.terms),
             # A certificate is about the distribution of one network.
             members=self.model.members if self.train.prior_fraction is None else 1,
         )
+
+    @property
+    def _learned(self) -> str | tuple[str, ...]:
+        given = self.model.learned
+        return given if isinstance(given, str) else tuple(given)
 
     def read_data(self, folder: Path) -> Trajectories:
         """The recordings that the settings name; paths are taken from `folder`."""

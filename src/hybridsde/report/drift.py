@@ -98,7 +98,7 @@ def drift(fitted: Hybrid, split: Split) -> list[str]:
     flat = (grid[:, 0], grid[:, 1])
     thin = points[:: max(1, len(points) // 1500)]
     pictures = []
-    if fitted.spec.hidden is not None:
+    if fitted.spec.pieces:
         title = "Learned part"
         pictures.append(panels.field(flat, learned.mean(0), thin, states, title, panels.ORANGE))
     if np.any(known):

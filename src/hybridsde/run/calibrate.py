@@ -1,5 +1,6 @@
 """A last look at the spreads: forecasts of recordings that were not trained on."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import equinox as eqx
@@ -66,15 +67,19 @@ def calibrate_many(forecasters: AbstractForecaster, batch: Batch, keys: Keys) ->
     return eqx.combine(found, forecasters)
 
 
-@eqx.filter_jit
 def _best_factors(
     forecaster: AbstractForecaster, batch: Batch, key: PRNGKeyArray
 ) -> dict[str, Scalar]:
-    return best_factors(forecaster, batch, key=key)
+    """One program for all spreads."""
+    return best_factors(forecaster, batch, eqx.filter_jit(losses_on_grid), key=key)
 
 
 def best_factors(
-    forecaster: AbstractForecaster, batch: Batch, *, key: PRNGKeyArray
+    forecaster: AbstractForecaster,
+    batch: Batch,
+    losses: Callable | None = None,
+    *,
+    key: PRNGKeyArray,
 ) -> dict[str, Scalar]:
     """The factor of each spread, one after the other, that makes forecasts better beyond doubt.
 
@@ -82,6 +87,25 @@ def best_factors(
     −ln p(y_k | y_1..k−1) over its values where the forecaster can say it; both are proper.
     Observations count in units of their own spread, series as much as another.
     """
+    losses = losses or losses_on_grid
+    now = len(FACTORS) // 2
+    chosen = {name: jnp.ones(len(FACTORS)) for name in forecaster.spreads()}
+    for name in chosen:
+        grid = jnp.asarray(FACTORS)
+        horizon, rows = losses(forecaster, batch, {**chosen, name: grid}, key)
+        found = horizon / jnp.mean(horizon[now]) + rows - rows[now]
+        best = better_factor(grid, jnp.where(jnp.isfinite(found), found, jnp.inf))
+        chosen[name] = jnp.full(len(FACTORS), best)
+    return {name: factors[0] for name, factors in chosen.items()}
+
+
+def losses_on_grid(
+    forecaster: AbstractForecaster,
+    batch: Batch,
+    factors: dict[str, Float[Array, " factor"]],
+    key: PRNGKeyArray,
+) -> tuple[Float[Array, "factor series"], Float[Array, "factor series"]]:
+    """Over the horizon, and from row to row, of every series under spreads that are multiplied."""
     path_key, noise_key, row_key = jr.split(key, 3)
     later = slice(forecaster.context, None)
     values, seen = batch.values[:, later], batch.observed[:, later]
@@ -98,14 +122,7 @@ def best_factors(
             return horizon, jnp.zeros_like(horizon)
         return horizon, -changed.log_evidence(batch, key=row_key) / count
 
-    chosen: dict[str, Scalar] = {}
-    for name in forecaster.spreads():
-        grid = jnp.asarray(FACTORS)
-        horizon, rows = jax.lax.map(lambda c, name=name: losses({**chosen, name: c}), grid)
-        now = len(FACTORS) // 2
-        found = horizon / jnp.mean(horizon[now]) + rows - rows[now]
-        chosen[name] = better_factor(grid, jnp.where(jnp.isfinite(found), found, jnp.inf))
-    return chosen
+    return jax.lax.map(losses, factors)
 
 
 def better_factor(

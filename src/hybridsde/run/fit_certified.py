@@ -17,6 +17,7 @@ from hybridsde.data import Trajectories
 from hybridsde.fit import Callback, Training
 from hybridsde.forecast import ModelSpec
 from hybridsde.hybrid import HybridSDE
+from hybridsde.hybrid.declaration import NETWORK
 from hybridsde.run.fitting import fit
 from hybridsde.run.run import Run
 
@@ -51,7 +52,7 @@ def fit_certified(
             f"{model.name} has no weights with a prior. Fit it with `fit`, and certify it on "
             "unused trajectories (bound holdout)."
         )
-    model = replace(model, members=1)
+    model = replace(model, members=1, learned=NETWORK)
     if model.weights != "path":
         raise InputError('Certificates are issued for weights that are held: weights="path".')
     if fit_settings.get("langevin") is not None:

@@ -45,6 +45,8 @@ class RunMetadata:
     """Learned physical parameters: value and standard error, by name."""
     plausible: tuple[tuple[float, float], ...] | None = None
     """What a forecast of each observation may be; draws beyond are counted, and cut off there."""
+    choice: str | None = None
+    """What the learned part is made of and why, in a sentence, where the fit has chosen it."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON; what is absent is left out."""
@@ -67,6 +69,7 @@ class RunMetadata:
             "plausible": None
             if self.plausible is None
             else [list(ends) for ends in self.plausible],
+            "choice": self.choice,
         }
         return {name: value for name, value in content.items() if value is not None}
 
@@ -89,6 +92,7 @@ class RunMetadata:
                 plausible=None
                 if content.get("plausible") is None
                 else tuple((float(low), float(high)) for low, high in content["plausible"]),
+                choice=content.get("choice"),
             )
         except KeyError as error:
             raise InputError(f"{source} is damaged: it lacks {error}. Fit again.") from None
