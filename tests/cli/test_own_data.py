@@ -15,7 +15,10 @@ from typer.testing import CliRunner
 from hybridsde.__main__ import app
 from hybridsde.baselines import Climatology
 
-SHORT = "[train]\nepochs = 3\n[model]\nhidden = [8]\n[forecast]\ndraws = 20\nhorizon = 6\n"
+SHORT = (
+    '[train]\nepochs = 3\n[model]\nlearned = "network"\nhidden = [8]\n'
+    "[forecast]\ndraws = 20\nhorizon = 6\n"
+)
 
 
 def call(*command):
@@ -336,6 +339,7 @@ def test_python_fits_the_model_that_the_command_line_fits(project, fitted):
             states=("x", "y"),
             physics=hs.equations("dx = growth*x - eaten*x*y", growth=2.0, eaten=1.0),
             hidden=(8,),
+            learned="network",
         ),
         parts.train,
         training=hs.Training(epochs=3),

@@ -63,7 +63,8 @@ def test_the_origin_of_time_moves_where_single_precision_would_blur(offset, orig
 
 def test_learned_parameters_begin_where_least_squares_puts_them():
     physics = hs.equations("dx = v", "dv = -k*x", k=hs.Bounded.of(1.0, 0.1, 20.0))
-    model = hs.HybridSDE(states=("x", "v"), physics=physics).settled(swing())
+    declared = hs.HybridSDE(states=("x", "v"), physics=physics, learned="network")
+    model = declared.settled(swing())
     assert float(model.physics.parameters["k"].value) == pytest.approx(4.0, rel=0.02)
 
 

@@ -1,5 +1,7 @@
 """Exact equations, what a learned part may see, starts of unmeasured states, and their checks."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -143,13 +145,15 @@ def test_equations_that_end_at_the_range_of_the_data_are_a_notice():
 def test_a_fit_that_never_was_finite_says_where():
     data = wiggles()
     physics = hs.known_drift(lambda x, a: {"x": a * jnp.sqrt(x - 100.0)}, a=1.0)
-    model = hs.HybridSDE(states=("x", "y"), physics=physics, hidden=(4,))
+    model = hs.HybridSDE(states=("x", "y"), physics=physics, hidden=(4,), learned="network")
     training = hs.Training(epochs=2, batch_size=2)
     with (
         pytest.warns(RuntimeWarning, match="diverged"),
         pytest.raises(hs.FitFailed, match="known drift of 'x' is not a number at time"),
     ):
         hs.fit(model, data, training=training)
+    with pytest.raises(hs.FitFailed, match="known drift of 'x' is not a number at time"):
+        hs.fit(replace(model, learned="library"), data)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`hybridsde init | check | fit | forecast | score`: your own recordings."""
+"""`hybridsde init | check | fit | forecast | score | states | discover | report`."""
 
 import json
 import shlex
@@ -143,7 +143,7 @@ def fit(
         again = ("fit", config, "--out", out)
         with resumable(*again), fit_progress(Console(quiet=quiet)) as watch:
             run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
-    for part in fit_notes(run):
+    for part in fit_notes(run, project.split.train):
         console.print(part, soft_wrap=True, highlight=False)
     if run.metadata.test_scores is not None:
         title = "Forecasts of held-out trajectories"
@@ -283,6 +283,40 @@ def states(
         f"{', '.join(map(str, found.states['state'].values))}. Log evidence {evidence:.4g}.",
         soft_wrap=True,
     )
+
+
+@app.command()
+def discover(
+    run: RunFolder,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Settings with these equations as known physics, for the next fit."),
+    ] = None,
+    trust: Trust = False,
+) -> None:
+    """Print what was learned as equations, with errors and probabilities of every term.
+
+    A library is read as it is; of networks, the terms that explain their drift. With --out: also
+    write settings in which these equations are known. Put them beside the first ones, since files
+    are named from there.
+    """
+    from hybridsde._files import write_whole
+    from hybridsde.project.discovery import settings_with
+    from hybridsde.project.project import SETTINGS, split_of
+    from hybridsde.run import Run
+
+    console = Console()
+    if out is not None and out.exists():
+        raise InputError(f"{out} exists. Choose another name with --out.")
+    with notices(console):
+        fitted = Run.load(run, trust=trust)
+        found = fitted.equations(split_of(run, fitted).train)
+    console.print(str(found), soft_wrap=True, highlight=False, markup=False)
+    if out is not None:
+        physics = (fitted.metadata.settings or {}).get("physics", {})
+        text = (run / SETTINGS).read_text(encoding="utf-8-sig")
+        write_whole(out, settings_with(text, found, physics))
+        console.print(f"Wrote {out}. Next: hybridsde check {out}", soft_wrap=True)
 
 
 @app.command()

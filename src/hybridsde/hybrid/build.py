@@ -212,7 +212,7 @@ def library_of(declared: AbstractDeclaration, batch: Batch, scale: Scale) -> Bay
         jnp.concatenate([jnp.atleast_1d(one.mean) for one in parts]),
         jnp.concatenate([jnp.atleast_1d(one.sd) for one in parts]),
     )
-    rows, weights = _feature_rows(declared, batch, scale)
+    rows, weights = feature_rows(declared, batch, scale)
     features = declared.features
     logarithms = tuple(name in declared.positive for name in features)
     smallest = jnp.min(rows, 0, where=weights[:, None] > 0, initial=jnp.inf)
@@ -228,7 +228,7 @@ def library_of(declared: AbstractDeclaration, batch: Batch, scale: Scale) -> Bay
     return BayesianLibrary.nothing(basis, states, CHOICES)
 
 
-def _feature_rows(
+def feature_rows(
     declared: AbstractDeclaration, batch: Batch, scale: Scale
 ) -> tuple[Float[Array, "row feature"], Float[Array, " row"]]:
     """Standardised features of every recorded row, and whether it is one.

@@ -105,6 +105,8 @@ def fit_sparse(
 
     slab, nothing = np.ones(count), tuple(np.flatnonzero(always).tolist())
     about = likelihood(likelihood.start)
+    if not about.finite:
+        return Sparse(model, -np.inf, np.zeros((columns, states)), (np.nan,), about.innovations)
     about = climb(likelihood, about, Prior.of(likelihood, slab), others, STEPS)
     best = judge(about, slab, nothing)
     for _ in range(ROUNDS):

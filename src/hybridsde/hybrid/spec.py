@@ -148,6 +148,7 @@ class HybridSDE(AbstractDeclaration):
             for callback in callbacks:
                 callback(Progress(done, of, {"loss": np.asarray(-value / data.count)}))
 
+        self._check_diffusion(data)
         untrained = eqx.filter_jit(lambda data: self.init(data, key=jr.key(0)))(data)
         found = fit_sparse(untrained, solver, data, report)
         losses = -np.array(found.log_likelihoods) / data.count
@@ -164,8 +165,7 @@ class HybridSDE(AbstractDeclaration):
         langevin: Langevin | None,
     ) -> GradientDescent:
         solver = loss.solver or self.numerics.solver or default_solver(data)
-        if callable(self.diffusion) or isinstance(self.diffusion, AbstractDiffusion):
-            check_starts(self.init(data, key=jr.key(0)), data)
+        self._check_diffusion(data)
         return GradientDescent(
             self.init,
             loss.with_solver(solver),
@@ -173,6 +173,10 @@ class HybridSDE(AbstractDeclaration):
             langevin,
             finish=lambda model: SDEForecaster(model, solver, self.numerics.step),
         )
+
+    def _check_diffusion(self, data: Batch) -> None:
+        if callable(self.diffusion) or isinstance(self.diffusion, AbstractDiffusion):
+            check_starts(self.init(data, key=jr.key(0)), data)
 
     def restore(self, notes: Mapping[str, Any]) -> SDEForecaster:
         """The structure of a fitted model with its scheme, and sampled networks if it has any."""

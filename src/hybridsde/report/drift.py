@@ -12,6 +12,8 @@ from hybridsde._streams import Stream, stream
 from hybridsde.data import Trajectories
 from hybridsde.hybrid import HybridSDE, SDEForecaster
 from hybridsde.hybrid.build import seen_by
+from hybridsde.hybrid.declaration import LIBRARY, PROCESS
+from hybridsde.hybrid.discovered import Discovered
 from hybridsde.hybrid.parameters import parameters_of
 from hybridsde.model import BayesianSDE
 from hybridsde.physics import EquationPhysics
@@ -20,6 +22,8 @@ from hybridsde.project.split import Split
 from hybridsde.report import panels
 from hybridsde.run import Run
 
+UNLIKELY = 0.01
+"""Terms that are less likely than this are not listed."""
 WEIGHTS = 32
 """Draws of the weights behind a picture of the drift."""
 
@@ -33,13 +37,16 @@ class Hybrid:
     seed: int
     parameters: Mapping[str, Mapping[str, float | None]]
     """Learned physical parameters with standard errors."""
+    discovered: Discovered | None = None
+    """Its equations, where the learned part is a library of terms."""
 
     @classmethod
-    def of(cls, run: Run) -> "Hybrid | None":
+    def of(cls, run: Run, data: Trajectories) -> "Hybrid | None":
         """None where something else was fitted, which has no drift to show."""
         if isinstance(run.spec, HybridSDE) and isinstance(run.forecaster, SDEForecaster):
             learned = run.metadata.parameters or {}
-            return cls(run.spec, run.forecaster.model, run.seed, learned)
+            found = run.equations(data) if LIBRARY in run.spec.pieces else None
+            return cls(run.spec, run.forecaster.model, run.seed, learned, found)
         return None
 
 
@@ -63,6 +70,11 @@ def equations(fitted: Hybrid) -> list[str]:
                 part = f"<mfrac><mn>1</mn>{symbol(name)}</mfrac><mo>(</mo>{part}<mo>)</mo>"
             parts.append(f'<mrow class="known">{factor}{part}</mrow>')
         seen = seen_by(fitted.spec, name)
+        if fitted.discovered is not None:
+            terms = fitted.discovered.learned(name)
+            if terms is not None:
+                parts.append(f'<mrow class="learned">{mathml(terms)}</mrow>')
+            seen = seen if PROCESS in fitted.spec.pieces else ()
         if seen:
             arguments = "<mo>,</mo>".join(symbol(one) for one in seen)
             parts.append(
@@ -78,6 +90,34 @@ def equations(fitted: Hybrid) -> list[str]:
             "</mrow></math>"
         )
     return lines
+
+
+def made_of(fitted: Hybrid) -> str:
+    """What the learned part is, in words."""
+    kinds = {
+        "network": "a Bayesian neural network"
+        if fitted.spec.networks < 2
+        else f"{fitted.spec.networks} Bayesian neural networks in equal shares",
+        LIBRARY: "a few terms out of a library, by their evidence",
+        PROCESS: "a Gaussian process",
+    }
+    return " and ".join(kinds[one] for one in fitted.spec.pieces) or "none"
+
+
+def terms(fitted: Hybrid) -> list[dict[str, str]]:
+    """Every term that may be in an equation, with its coefficient and how likely it is."""
+    if fitted.discovered is None:
+        return []
+    return [
+        {
+            "state": _scale(fitted, one.state),
+            "term": f"<math>{mathml(one.term)}</math>",
+            "value": f"{one.value:.4g} ± {one.error:.2g}",
+            "probability": f"{one.probability:.0%}",
+        }
+        for one in fitted.discovered.terms
+        if one.probability > UNLIKELY
+    ]
 
 
 def drift(fitted: Hybrid, split: Split) -> list[str]:

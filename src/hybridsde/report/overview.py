@@ -6,7 +6,10 @@ import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
-from hybridsde.hybrid.build import seen_by
+from hybridsde.data import Trajectories
+from hybridsde.hybrid import HybridSDE
+from hybridsde.hybrid.build import library_terms, seen_by
+from hybridsde.hybrid.declaration import LIBRARY, PROCESS
 from hybridsde.physics import EquationPhysics
 from hybridsde.physics.expression import text
 from hybridsde.project.project import Project
@@ -39,10 +42,16 @@ def lead_table(scores: pd.DataFrame) -> Table:
     return frame_table(frame.reindex(columns=list(SHOWN)), f"{origins} origins, all rows before")
 
 
-def fit_notes(run: Run) -> list[Table | Text]:
-    """What a fit found beside its scores: the epoch that was kept, parameters, calibration."""
+def fit_notes(run: Run, data: Trajectories) -> list[Table | Text]:
+    """What a fit found beside its scores: equations, the kept epoch, parameters, calibration."""
     known, epochs = run.metadata, len(run.history)
     parts: list[Table | Text] = []
+    if known.choice:
+        parts.append(Text(f"Learned part, chosen by the fit: {known.choice}"))
+    if isinstance(run.spec, HybridSDE) and LIBRARY in run.spec.pieces:
+        found = run.equations(data)
+        lines = [*(f"  {one}" for one in found.equations()), *map(str, found.corrections)]
+        parts.append(Text("\n".join(["Found:", *lines])))
     if known.kept_epoch is not None:
         line = f"Trained for {epochs} epochs; without validation recordings the last is kept."
         if "validation_loss" in run.history:
@@ -126,8 +135,25 @@ def _plan(project: Project) -> Text:
     return Text(
         f"Trajectories: {'; '.join(parts)}. Training sees {project.pieces.count} pieces.\n"
         f"Usual interval {usual}; {steps}.{origin}\n"
-        f"{project.training.epochs} epochs, seed {project.settings.train.seed}."
+        f"{_learned(project)}Seed {project.settings.train.seed}."
     )
+
+
+def _learned(project: Project) -> str:
+    """What the learned part will be made of."""
+    model, epochs = project.model, f"{project.training.epochs} epochs"
+    if not model.pieces:
+        return f"Nothing is learned beside the physics; {epochs}. "
+    columns = len(library_terms(model))
+    if model.undecided and project.objective is None:
+        return (
+            f"The learned part is a library of {columns} terms; where that leaves a doubt, "
+            f"{model.networks} networks are tried for {epochs}. "
+        )
+    library = f"a library of {columns} terms" if LIBRARY in model.pieces else ""
+    process = "a Gaussian process" if PROCESS in model.pieces else ""
+    network = f"{model.networks} networks, {epochs}" if model.networks else ""
+    return f"The learned part is {' and '.join(filter(None, (library, process, network)))}. "
 
 
 def _names(ids: tuple[str, ...], most: int = 6) -> str:

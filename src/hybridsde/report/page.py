@@ -42,7 +42,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
     """The page as text."""
     settings = dict(run.metadata.settings or {})
     unit = settings.get("data", {}).get("unit")
-    hybrid = drift.Hybrid.of(run)
+    hybrid = drift.Hybrid.of(run, split.train)
     clock = f"time, {unit}" if unit else "time"
     held_out = (
         None if split.test is None else forecast_settings(run).cut(split.test, run.spec.context)
@@ -60,6 +60,12 @@ def render(folder: Path, run: Run, split: Split) -> str:
         facts=_facts(split),
         drift=drift.drift(hybrid, split) if hybrid else [],
         numbers=drift.numbers(hybrid) if hybrid else [],
+        terms=drift.terms(hybrid) if hybrid else [],
+        corrections=[str(one) for one in hybrid.discovered.corrections]
+        if hybrid and hybrid.discovered
+        else [],
+        choice=run.metadata.choice,
+        made_of=drift.made_of(hybrid) if hybrid else "",
         training=panels.training(run.history) if len(run.history) else None,
         epochs=len(run.history),
         diverged=run.diverged,

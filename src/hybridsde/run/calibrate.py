@@ -71,7 +71,7 @@ def _best_factors(
     forecaster: AbstractForecaster, batch: Batch, key: PRNGKeyArray
 ) -> dict[str, Scalar]:
     """One program for all spreads."""
-    return best_factors(forecaster, batch, eqx.filter_jit(losses_on_grid), key=key)
+    return best_factors(forecaster, batch, _compiled_losses, key=key)
 
 
 def best_factors(
@@ -123,6 +123,9 @@ def losses_on_grid(
         return horizon, -changed.log_evidence(batch, key=row_key) / count
 
     return jax.lax.map(losses, factors)
+
+
+_compiled_losses = eqx.filter_jit(losses_on_grid)
 
 
 def better_factor(

@@ -204,7 +204,7 @@ def _fit(
     spread = np.asarray(Standardiser.of(whole.values, whole.observed).sd, float)
     trained = bool(fitted.history) and not isinstance(inference, ClosedForm)
     history = pd.DataFrame(fitted.history).rename_axis("epoch")
-    if trained and not np.isfinite(history["loss"]).any():
+    if fitted.history and not np.isfinite(history["loss"]).any():
         raise FitFailed(why_not_finite(model, fitted.model, batch))
     metadata = RunMetadata(
         used,

@@ -35,6 +35,8 @@ from hybridsde.forecast import (
 from hybridsde.forecast.future import clock_of, forecast
 from hybridsde.forecast.sanity import say_nonsense
 from hybridsde.forecast.spec import SAME_STEP
+from hybridsde.hybrid import HybridSDE, SDEForecaster
+from hybridsde.hybrid.discovered import Discovered, discover
 from hybridsde.run.following import Follower, follow
 from hybridsde.store import RunMetadata, StoredRun, load_run, save_run
 from hybridsde.store.folder import RUN
@@ -160,6 +162,21 @@ class Run:
         return estimate_states(
             self.spec, self.forecaster, data, smooth=smooth, draws=draws, key=self._key(seed)
         )
+
+    def equations(self, data: Trajectories) -> Discovered:
+        """What was learned as equations that can be read, with errors and probabilities.
+
+        `data` are recordings along which the learned drift is looked at. `print` it, or take its
+        `equations()` as known physics for another model.
+        """
+        self.spec.check(data)
+        spec, forecaster = self.spec, self.forecaster
+        if not (isinstance(spec, HybridSDE) and isinstance(forecaster, SDEForecaster)):
+            raise InputError(f"{spec.name} has no drift that could be written as equations.")
+        if spec.latent is not None or spec.weights != "path":
+            raise InputError("Only drifts of states that mean something are written as equations.")
+        key = stream(self.seed, Stream.PICTURE)
+        return discover(spec, forecaster.model, spec.batch(data), key=key)
 
     def backtest(
         self,

@@ -1,0 +1,285 @@
+"""Terms by their evidence: scoring through the filter, spike and slab, and what comes out."""
+
+from dataclasses import replace
+from itertools import chain, combinations
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+import hybridsde as hs
+from hybridsde.data import Batch
+from hybridsde.hybrid.scoring import LogLikelihood
+from hybridsde.hybrid.selection import Surrogate, select
+from hybridsde.hybrid.sparse import fit_sparse, row_innovations
+from hybridsde.physics.expression import text
+from hybridsde.simulate import EulerMaruyama
+
+
+def swings(count=6, rows=50, *, seed=0, hidden=False, damping=0.3, cubic=0.0):
+    """dx = v dt, dv = (−4x − c v − b x³) dt + 0.05 dW, in fine steps, noise 0.02."""
+    rng = np.random.default_rng(seed)
+    h = rng.normal(size=(count, 2))
+    out = [h]
+    for _ in range(rows - 1):
+        for _ in range(20):
+            x, v = h.T
+            drift = np.stack([v, -4 * x - damping * v - cubic * x**3], 1)
+            h = h + 0.005 * drift + np.array([0, 0.05]) * np.sqrt(0.005) * rng.normal(size=h.shape)
+        out.append(h)
+    values = np.stack(out, 1) + 0.02 * rng.normal(size=(count, rows, 2))
+    columns = 1 if hidden else 2
+    return hs.Trajectories.from_arrays(
+        [0.1 * np.arange(rows)] * count, list(values[..., :columns]), states=("x", "v")[:columns]
+    )
+
+
+def drifting(c=0.4, g=0.5, count=3, rows=40):
+    """Increments of dx = c dt + G dW."""
+    rng = np.random.default_rng(2)
+    steps = c * 0.1 + g * np.sqrt(0.1) * rng.normal(size=(count, rows, 1))
+    values = [np.concatenate([[[0.0]], np.cumsum(one, 0)]) for one in steps]
+    return hs.Trajectories.from_arrays([0.1 * np.arange(rows + 1)] * count, values, states=("x",))
+
+
+def likelihood_of(data, **settings):
+    spec = hs.HybridSDE(learned="library", functions=(), **settings)
+    batch = Batch.of(data)
+    model = spec.init(batch, key=jr.key(0))
+    return LogLikelihood(model, model.network.basis, EulerMaruyama(), batch), model
+
+
+def test_the_information_of_a_constant_drift_is_time_over_g_squared():
+    """Increments are N(c Δt, G² Δt): I(c) = T/G², and the score is Σ(Δx − c Δt)/G²."""
+    data, g = drifting(), 0.5
+    likelihood, model = likelihood_of(
+        data, states=("x",), degree=1, diffusion=g, noise=1e-4, start="first"
+    )
+    found = likelihood(likelihood.start)
+    unit = float(model.scale.value.rate[0] / model.network.basis.value.size[0])
+    duration = 3 * 40 * 0.1
+    np.testing.assert_allclose(found.information[0, 0], unit**2 * duration / g**2, rtol=1e-4)
+    moved = sum(one[-1, 0] - one[0, 0] for one in data.values)
+    np.testing.assert_allclose(found.gradient[0], unit * moved / g**2, rtol=1e-4)
+
+
+def test_gradients_are_those_of_the_log_likelihood():
+    likelihood, _ = likelihood_of(swings(2, 12), states=("x", "v"), degree=1)
+    rng = np.random.default_rng(0)
+    theta = likelihood.start + 0.1 * rng.normal(size=len(likelihood.start))
+    found = likelihood(theta)
+    for k in range(len(theta)):
+        step = np.zeros(len(theta))
+        step[k] = 1e-5
+        slope = (likelihood(theta + step).value - likelihood(theta - step).value) / 2e-5
+        np.testing.assert_allclose(found.gradient[k], slope, rtol=1e-4, atol=1e-4)
+
+
+def regression(seed=0, count=6, rows=40):
+    """y = Φc + ε, ε ~ N(0, ½²): coefficients 0 and 3 are not zero."""
+    rng = np.random.default_rng(seed)
+    phi = rng.normal(size=(rows, count))
+    phi[:, 4] = phi[:, 3] + 0.3 * rng.normal(size=rows)
+    y = phi[:, 0] - 0.7 * phi[:, 3] + 0.5 * rng.normal(size=rows)
+    h, b = phi.T @ phi / 0.25, phi.T @ y / 0.25
+    chance = 0.3
+    odds = np.full(count, np.log(chance / (1 - chance)))
+    return phi, y, Surrogate(b, h, (b, h), np.full(count, 1 / 0.8**2), odds)
+
+
+def test_the_evidence_is_that_of_the_marginal_gaussian():
+    phi, y, surrogate = regression()
+    noise = 0.25 * np.eye(len(y))
+
+    def marginal(choice):
+        inside = phi[:, list(choice)]
+        cov = noise + 0.8**2 * inside @ inside.T
+        return multivariate_normal(np.zeros(len(y)), cov).logpdf(y)
+
+    for choice in ((0,), (0, 3), (1, 2, 5)):
+        expected = marginal(choice) - marginal(()) + len(choice) * np.log(0.3 / 0.7)
+        np.testing.assert_allclose(surrogate.log_evidence(choice), expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_finds_what_looking_at_every_choice_finds(seed):
+    _, _, surrogate = regression(seed)
+    every = list(chain.from_iterable(combinations(range(6), k) for k in range(7)))
+    logs = np.array([surrogate.log_evidence(one) for one in every])
+    shares = np.exp(logs - logs.max())
+    shares /= shares.sum()
+    inclusion = np.array([shares[[i in one for one in every]].sum() for i in range(6)])
+    everywhere, nowhere = np.ones(6, bool), np.zeros(6, bool)
+    found = select(surrogate, (), everywhere, nowhere, np.zeros(6), 8)
+    assert found.choices[0] == every[int(np.argmax(logs))]
+    np.testing.assert_allclose(found.inclusion, inclusion, atol=0.15)
+    np.testing.assert_allclose(found.shares.sum(), 1.0)
+
+
+def test_what_is_always_in_stays_and_what_is_not_allowed_stays_out():
+    _, _, surrogate = regression()
+    allowed = np.array([False, True, True, True, True, True])
+    always = np.array([False, True, False, False, False, False])
+    found = select(surrogate, (), allowed, always, np.zeros(6), 8)
+    assert all(1 in one and 0 not in one for one in found.choices)
+
+
+@pytest.fixture(scope="module")
+def swung():
+    spec = hs.HybridSDE(states=("x", "v"), learned="library", degree=3)
+    return hs.fit(spec, swings()), swings()
+
+
+def test_the_equations_of_a_spring_are_found_with_their_errors(swung):
+    run, data = swung
+    found = run.equations(data)
+    likely = {one: {text(t.term) for t in found.likely(one)} for one in ("x", "v")}
+    assert likely == {"x": {"v"}, "v": {"x", "v"}}
+    for one, truth in zip(found.likely("v"), {"x": -4.0, "v": -0.3}.items(), strict=False):
+        expected = {"x": -4.0, "v": -0.3}[text(one.term)]
+        assert abs(one.value - expected) < 5 * one.error, (one, truth)
+    assert found.explained == 1.0
+    assert run.metadata.objective == "closed form"
+    assert len(run.history) >= 2
+
+
+def test_found_equations_can_be_read_again(swung):
+    run, data = swung
+    again = hs.equations(*run.equations(data).equations())
+    assert again.known(("x", "v"), ()) == ("x", "v")
+    assert "These terms explain 100%" in str(run.equations(data))
+
+
+def test_the_same_data_give_the_same_numbers_whatever_the_seed(swung):
+    run, data = swung
+    other = hs.fit(run.spec, data, seed=5)
+    np.testing.assert_array_equal(
+        run.forecaster.model.network.means, other.forecaster.model.network.means
+    )
+
+
+def test_a_run_with_a_library_is_saved_and_loaded(swung, tmp_path):
+    run, data = swung
+    run.save(tmp_path / "run")
+    loaded = hs.Run.load(tmp_path / "run")
+    ours, theirs = (one.score(data, draws=20) for one in (run, loaded))
+    np.testing.assert_array_equal(ours, theirs)
+    assert loaded.equations(data).equations() == run.equations(data).equations()
+
+
+def test_nothing_is_added_to_equations_that_are_right_and_a_wrong_number_is_corrected():
+    data = swings()
+    right = hs.equations("dx = v", "dv = -k*x - c*v", k=4.0, c=0.3)
+    spec = hs.HybridSDE(states=("x", "v"), physics=right, learned="library", degree=2)
+    found = hs.fit(spec, data).equations(data)
+    assert not found.likely("x")
+    assert not found.likely("v")
+    wrong = hs.equations("dx = v", "dv = -k*x - c*v", k=3.0, c=0.3)
+    found = hs.fit(replace(spec, physics=wrong), data).equations(data)
+    (correction,) = found.corrections
+    assert correction.name == "k"
+    assert abs(correction.after - 4.0) < 5 * correction.error
+    assert found.equations() == ["dx = v", "dv = -k*x - c*v"]
+    assert found.parameters["k"] == correction.after
+
+
+def test_a_learned_parameter_is_moved_rather_than_a_term_added():
+    physics = hs.equations("dx = v", "dv = -k*x", k=hs.Bounded.of(2.0, 0.5, 9.0))
+    spec = hs.HybridSDE(states=("x", "v"), physics=physics, learned="library", degree=2)
+    data = swings()
+    run = hs.fit(spec, data)
+    found = run.equations(data)
+    assert [text(one.term) for one in found.likely("v")] == ["v"]
+    known = run.metadata.parameters["k"]
+    assert abs(known["value"] - 4.0) < 5 * known["error"]
+    assert not found.corrections
+
+
+def test_terms_that_an_equation_may_not_see_stay_out():
+    spec = hs.HybridSDE(
+        states=("x", "v"),
+        physics=hs.equations("dx = v"),
+        exact=("x",),
+        sees={"v": ["v"]},
+        learned=("library", "process"),
+        degree=1,
+        functions=(),
+    )
+    batch = Batch.of(swings(3, 20))
+    model = spec.init(batch, key=jr.key(0))
+    found = fit_sparse(model, EulerMaruyama(), batch).model.network
+    chosen = np.asarray(found.chosen.value).any(0)
+    names = found.basis.value.names
+    assert not chosen[:, 0].any()
+    assert not chosen[names.index("x"), 1]
+
+
+@pytest.mark.slow
+def test_a_state_that_is_not_measured_is_found_with_its_equation():
+    data = swings(8, hidden=True)
+    spec = hs.HybridSDE(
+        states=("x", "v"), observed=("x",), physics=hs.equations("dx = v"), exact=("x",),
+        learned="library", degree=2, functions=(),
+    )  # fmt: skip
+    run = hs.fit(spec, data)
+    likely = {text(one.term): one for one in run.equations(data).likely("v")}
+    assert {"x", "v"} <= set(likely)
+    assert abs(likely["x"].value + 4.0) < 5 * likely["x"].error
+    smoothed = run.smooth(data).states.mean("draw").values[..., 1]
+    assert np.corrcoef(smoothed.ravel(), swings(8).values[..., 1].ravel())[0, 1] > 0.98
+
+
+@pytest.mark.slow
+def test_a_process_learns_what_no_term_of_the_library_says():
+    """dv = −4x − 1.5 x|x|…: an odd cubic is left out of a linear library."""
+    data, new = swings(12, cubic=4.0), swings(6, seed=9, cubic=4.0)
+    spec = hs.HybridSDE(states=("x", "v"), learned="library", degree=1, functions=())
+    line = hs.fit(spec, data)
+    both = hs.fit(replace(spec, learned=("library", "process")), data)
+    scores = [run.score(new).loc["overall", "crps"] for run in (line, both)]
+    assert scores[1] < 0.8 * scores[0]
+    assert both.equations(data).explained < 0.999
+
+
+def test_innovations_of_a_right_model_are_white_and_steps_without_rows_are_left_out(swung):
+    run, data = swung
+    model, solver = run.forecaster.model, run.forecaster.solver
+    from hybridsde.hybrid.sparse import about_fitted
+
+    _, about, _, _ = about_fitted(model, solver, run.spec.batch(data))
+    z = row_innovations(about)
+    assert z.shape == (6, 49, 2)
+    assert abs(np.mean(z**2) - 1) < 5 * np.sqrt(2 / z.size)
+
+
+def test_a_library_can_go_on_by_an_objective(swung):
+    run, data = swung
+    objective = hs.EmpiricalPACBayes(samples=2)
+    on = hs.fit(run.spec, data, objective=objective, training=hs.Training(epochs=2))
+    assert on.metadata.objective == "EmpiricalPACBayes"
+    ours, theirs = (np.asarray(one.forecaster.model.network.means) for one in (run, on))
+    outside = ~np.asarray(run.forecaster.model.network.chosen.value)
+    assert np.isfinite(theirs).all()
+    assert (ours != theirs).any()
+    assert (np.asarray(on.forecaster.model.network.sample(key=jr.key(0)).coefficients)[
+        outside.all(0)] == 0).all()  # fmt: skip
+    assert eqx.is_array(on.forecaster.kl_to_prior())
+    assert jnp.isfinite(on.forecaster.kl_to_prior())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"learned": "forest"}, "`learned` must be auto, network, library or process"),
+        ({"learned": ("network", "library")}, "cannot be learned beside"),
+        ({"terms": ("x*w",)}, "names 'w', but it may depend on x, v"),
+        ({"functions": ("sinus",)}, "`functions` names 'sinus'"),
+        ({"degree": 0}, "`degree` must be a whole number"),
+    ],
+)
+def test_mistakes_in_a_library_are_told_at_once(settings, message):
+    with pytest.raises(ValueError, match=message):
+        hs.HybridSDE(states=("x", "v"), **settings)
