@@ -47,7 +47,7 @@ TRUE = {
     ("x*y", "z"): 1.0, ("z", "z"): -2.67,
 }  # fmt: skip
 """Terms and coefficients by term and equation."""
-SPEC = HybridSDE(states=SYSTEM.states, physics=SYSTEM.truth(), learned="library", far="free")
+SPEC = HybridSDE(states=SYSTEM.states, physics=SYSTEM.truth(), learned="library")
 
 
 @eqx.filter_jit

@@ -87,6 +87,7 @@ def settings(tmp_path, *lines):
 def test_settings_name_the_other_objectives(name, kind, tmp_path):
     train = settings(tmp_path, f'objective = "{name}"', "samples = 3", 'estimator = "log_mean"')
     found = train.build_objective(tiny_model())
+    assert found is not None
     assert type(found) is kind
     assert (found.samples, found.estimator) == (3, "log_mean")
     assert (train.langevin is None) == (name == "vi")

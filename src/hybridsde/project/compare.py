@@ -19,9 +19,11 @@ from hybridsde.data import Trajectories
 from hybridsde.fit import Callback, CallbackFactory, Training
 from hybridsde.forecast import SCORES, AbstractForecaster, ModelSpec
 from hybridsde.forecast.plausible import plausible_range, say_implausible
+from hybridsde.hybrid import HybridSDE
+from hybridsde.hybrid.declaration import LIBRARY, NETWORK
 from hybridsde.objective import AbstractObjective
+from hybridsde.physics import NoPhysics
 from hybridsde.project.project import Project
-from hybridsde.project.settings import PhysicsSettings
 from hybridsde.registry import SIMPLE, SYSTEMS
 from hybridsde.run import Repetitions, fit_and_score
 from hybridsde.run.calibrate import calibrate_many
@@ -31,6 +33,8 @@ PROPOSED, QUICK, ALL = "proposed", "simple", "all"
 """Which other systems to compare with: none, the simple ones, all of them, or some by name."""
 OWN = "own loss"
 """The objective of another system."""
+EVIDENCE, BAYES, PAC_BAYES = "evidence", "bayes", "pac-bayes"
+"""Of the learned part: of a library, and of networks without and with the PAC term."""
 Part = tuple[str, str]
 """Method and objective."""
 
@@ -52,25 +56,46 @@ class Candidate:
 
 
 def variants(project: Project) -> list[Candidate]:
-    """Black box, physics alone and hybrid; the PAC term makes no difference without weights."""
+    """Black box, physics alone and hybrid.
+
+    Where the settings leave open what the learned part is made of, it is a library by its evidence
+    in one row, and networks in others, with and without the PAC term. The term makes no difference
+    where nothing is learned.
+    """
     project = _whole(project)
-    settings = project.settings
-    black = settings.model_copy(update={"physics": PhysicsSettings()})
-    alone = settings.model_copy(update={"model": settings.model.model_copy(update={"hidden": []})})
-    chosen = [("black box", black, "bayes"), ("black box", black, "pac-bayes")]
-    if settings.physics != PhysicsSettings():
-        chosen += [("physics alone", alone, "bayes")]
-        chosen += [("hybrid", settings, "bayes"), ("hybrid", settings, "pac-bayes")]
-    rows = []
-    for method, wanted, objective in chosen:
-        train = wanted.train.model_copy(update={"objective": objective})
-        wanted = wanted.model_copy(update={"train": train})
-        built = wanted.build_model(project.source.parent, trust=True)
-        known = built.physics if method == "black box" else project.model.physics
-        model = replace(built, physics=known, numerics=project.model.numerics)
-        variant = replace(project, settings=wanted, model=model)
-        rows.append(Candidate(method, objective, model, variant.objective, variant.training))
-    return rows
+    physics, losses = project.model.physics, _losses(project.model)
+    blank = isinstance(physics, NoPhysics)
+    known = {"black box": NoPhysics()} if blank else {"black box": NoPhysics(), "hybrid": physics}
+    wanted = [
+        (method, loss, replace(project.model, physics=one))
+        for method, one in known.items()
+        for loss in losses
+    ]
+    if not blank:
+        alone = ("physics alone", BAYES, replace(project.model, hidden=None))
+        wanted.insert(len(losses), alone)
+    return [_candidate(project, *one) for one in wanted]
+
+
+def _losses(model: HybridSDE) -> tuple[str, ...]:
+    if model.undecided:
+        return EVIDENCE, BAYES, PAC_BAYES
+    return (EVIDENCE,) if model.linear else (BAYES, PAC_BAYES)
+
+
+def _candidate(project: Project, method: str, loss: str, model: HybridSDE) -> Candidate:
+    """As `fit` would do it, with this loss and what goes with it."""
+    if loss == EVIDENCE:
+        model = replace(model, learned=LIBRARY) if model.undecided else model
+        return Candidate(method, loss, model)
+    if project.model.undecided:
+        # A library needs no first guess of physical parameters, so there may be none yet.
+        again = replace(model.numerics, typical=None)
+        model = replace(model, learned=NETWORK, numerics=again).settled(project.split.train)
+    train = project.settings.train.model_copy(update={"objective": loss})
+    settings = project.settings.model_copy(update={"train": train})
+    variant = replace(project, settings=settings, model=model)
+    return Candidate(method, loss, model, variant.objective, variant.training)
 
 
 def others(project: Project, methods: str) -> list[Candidate]:
