@@ -48,12 +48,14 @@ states = {states}            # what changes in time and is to be forecast
 # rate = {{ value = 0.5, learn = true, low = 0.1, high = 2.0 }}   # or learned within bounds
 
 # [model]
+# learned = "auto"           # a "library" of terms, a "process", a "network", or what fits better
+# terms = ["{first}/(1 + {first})"]   # of your own, in the library
 # hidden = [50, 50]          # layers of the network; [] for physics alone
 # diffusion = "learn"        # noise of the dynamics, or a number per state
 # noise = "learn"            # standard deviation of a measurement, or a number per state
 
 # [train]
-# objective = "pac-bayes"    # or "bayes"
+# objective = "pac-bayes"    # or "bayes", of networks
 # seed = 0
 """
 

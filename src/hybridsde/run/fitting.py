@@ -130,9 +130,9 @@ def _fit_chosen(
         return _chosen(library, f"library, though {doubt}: there are no validation data to judge.")
     network = of(NETWORK)
     windows = forecast_windows(validation, horizon, model.context)
+    spread = np.nanstd(np.where(data.observed, data.values, np.nan), (0, 1))
     scores = [
-        np.mean(run.score(windows)["crps"][:-1] / np.asarray(run.metadata.spread))
-        for run in (library, network)
+        float(np.mean(run.score(windows)["crps"][:-1] / spread)) for run in (library, network)
     ]
     kept, other = ("library", "networks") if scores[0] <= scores[1] else ("networks", "library")
     better, worse = sorted(scores)
