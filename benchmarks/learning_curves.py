@@ -172,13 +172,14 @@ def main() -> None:
             found = [one(size, row, repetition) for repetition in range(chosen.repetitions)]
             parts.append(pd.DataFrame(found))
             print(summary(parts[-1]).to_string(index=False), flush=True)
-    table = summary(pd.concat(parts))
-    if chosen.out:
-        text = (
-            f"# Learning curves, Lorenz\n\n{__doc__.strip()}\n\n{chosen.repetitions} repetitions."
-        )
-        chosen.out.write_text(f"{text}\n\n{markdown_table(table)}\n")
-        pd.concat(parts).to_csv(chosen.out.with_suffix(".csv"), index=False)
+            if chosen.out:
+                write(chosen.out, pd.concat(parts), chosen.repetitions)
+
+
+def write(out: Path, frame: pd.DataFrame, repetitions: int) -> None:
+    """The page, as far as it is known."""
+    text = f"# Learning curves, Lorenz\n\n{__doc__.strip()}\n\n{repetitions} repetitions."
+    out.write_text(f"{text}\n\n{markdown_table(summary(frame))}\n")
 
 
 if __name__ == "__main__":

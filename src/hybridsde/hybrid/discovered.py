@@ -18,7 +18,7 @@ from hybridsde.hybrid.build import feature_rows, library_of
 from hybridsde.hybrid.declaration import LIBRARY, AbstractDeclaration
 from hybridsde.hybrid.parameters import parameters_of
 from hybridsde.hybrid.selection import Surrogate, select
-from hybridsde.hybrid.sparse import EXPECTED, visible_terms
+from hybridsde.hybrid.sparse import inclusion_prior, visible_terms
 from hybridsde.model import BayesianSDE
 from hybridsde.model.library import Basis, BayesianLibrary
 from hybridsde.physics import EquationPhysics
@@ -231,7 +231,7 @@ def _of_drift(
     allowed = visible_terms(model, basis)
     shape = (len(basis.terms), len(declared.states))
     mean, error, probability = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    chance = np.clip(EXPECTED / shape[0], 1e-3, 0.5)
+    chance = inclusion_prior(basis.terms)
     left = 0.0
     for j in range(shape[1]):
         blur = np.mean(spread[:, j] ** 2) + NEGLECTED**2 * np.mean(middle[:, j] ** 2) + 1e-12
@@ -239,7 +239,7 @@ def _of_drift(
         for _ in range(5):
             h = values.T @ values / noise
             b = values.T @ middle[:, j] / noise
-            odds = np.full(shape[0], np.log(chance / (1 - chance)))
+            odds = np.log(chance / (1 - chance))
             surrogate = Surrogate(b, h, (b, h), np.ones(shape[0]), odds)
             none = np.zeros(shape[0], bool)
             found = select(surrogate, (), allowed[:, j], none, np.zeros(shape[0]), 8)

@@ -23,7 +23,7 @@ from hybridsde.hybrid.scoring import Local, LogLikelihood, Prior, climb
 from hybridsde.hybrid.selection import Choice, Found, Surrogate, select
 from hybridsde.model import BayesianSDE
 from hybridsde.model.library import Basis, BayesianLibrary
-from hybridsde.physics.expression import names
+from hybridsde.physics.expression import Expression, Name, Number, names
 from hybridsde.simulate import AbstractSolver
 
 STEPS = 12
@@ -32,6 +32,11 @@ ROUNDS = 15
 """Choices of terms at most."""
 EXPECTED = 2.0
 """So many terms are expected in an equation."""
+PARSIMONY = 0.7
+"""Each further thing that a term says makes it less likely by this much in log-probability."""
+SIMPLE = 2
+"""Terms that say no more than this are tried first in one of the searches."""
+KEPT_IN_SEARCH = 1
 SMALLEST, LARGEST = 1e-3, 1e8
 """Limits of the precision of a coefficient."""
 ENOUGH = 0.1
@@ -82,7 +87,7 @@ def fit_sparse(
     allowed = visible_terms(model, basis).reshape(-1)
     always = allowed & np.repeat(np.arange(columns) >= len(basis.terms), states)
     groups = np.tile(np.arange(states), columns)
-    total = 1 + ROUNDS
+    total = 1 + 2 * ROUNDS
     values: list[float] = []
 
     def tell(about: Local) -> None:
@@ -90,9 +95,9 @@ def fit_sparse(
         if report is not None:
             report(min(len(values), total), total, about.value)
 
-    odds = np.log(np.clip(EXPECTED / max(len(basis.terms), 1), 1e-3, 0.5))
-    odds = np.where(always, 0.0, odds - np.log1p(-np.exp(odds)))
-    probability = np.where(always, 1.0, 1 / (1 + np.exp(-odds)))
+    wanted = np.repeat(inclusion_prior(basis.terms), states)
+    probability = np.concatenate([wanted, np.ones(count - len(wanted))])
+    odds = np.where(always, 0.0, np.log(probability) - np.log1p(-np.where(always, 0, probability)))
     spike = np.log1p(-probability[allowed & ~always]).sum()
     others = np.arange(len(likelihood.start)) >= count
 
@@ -108,22 +113,34 @@ def fit_sparse(
     if not about.finite:
         return Sparse(model, -np.inf, np.zeros((columns, states)), (np.nan,), about.innovations)
     about = climb(likelihood, about, Prior.of(likelihood, slab), others, STEPS)
-    best = judge(about, slab, nothing)
-    for _ in range(ROUNDS):
-        found = select(best.surrogate, best.choice, allowed, always, groups, len(network.means))
-        choice = found.choices[0]
-        inside = others.copy()
-        inside[list(choice)] = True
-        start = np.where(inside, best.about.at, 0.0)
-        start[list(choice)] = best.surrogate.posterior(choice)[0] if choice else 0.0
-        about = climb(likelihood, likelihood(start), best.prior, inside, STEPS)
-        if not about.finite:
-            break
-        slab = _slabs(about, best.prior, inside, always, groups)
-        tried = judge(about, slab, choice)
-        if not tried.evidence > best.evidence + ENOUGH:
-            break
-        best = tried
+
+    def search(best: Stage, allowed: np.ndarray) -> Stage:
+        for _ in range(ROUNDS):
+            found = select(best.surrogate, best.choice, allowed, always, groups, KEPT_IN_SEARCH)
+            choice = found.choices[0]
+            inside = others.copy()
+            inside[list(choice)] = True
+            start = np.where(inside, best.about.at, 0.0)
+            start[list(choice)] = best.surrogate.posterior(choice)[0] if choice else 0.0
+            about = climb(likelihood, likelihood(start), best.prior, inside, STEPS)
+            if not about.finite:
+                break
+            slab = _slabs(about, best.prior, inside, always, groups)
+            tried = judge(about, slab, choice)
+            if not tried.evidence > best.evidence + ENOUGH:
+                break
+            best = tried
+        return best
+
+    # Terms that are nearly the same over few rows lead into blind alleys: simple ones first is
+    # another way in.
+    first = judge(about, slab, nothing)
+    simple = np.repeat([complexity(term) <= SIMPLE for term in basis.terms], states)
+    simple = allowed & np.concatenate([simple, np.ones(count - len(simple), bool)])
+    ways = [search(first, allowed)]
+    if (simple != allowed).any():
+        ways.append(search(search(first, simple), allowed))
+    best = max(ways, key=lambda one: one.evidence)
     surrogate, about = best.surrogate, best.about
     found = select(surrogate, best.choice, allowed, always, groups, len(network.means))
     inclusion = found.inclusion.reshape(columns, states)
@@ -154,6 +171,27 @@ def row_innovations(about: Local) -> Float[np.ndarray, "series row obs"]:
     return np.stack(
         [np.pad(z, [(0, longest - len(z)), (0, 0)], constant_values=np.nan) for z in rows]
     )
+
+
+def complexity(term: Expression) -> int:
+    """How much a term says: x and 1 one thing or less, x*y and x^2 two, sin(x) three."""
+    if isinstance(term, Number):
+        return 0
+    if isinstance(term, Name):
+        return 1
+    if term.function == "^" and isinstance(term.arguments[1], Number):
+        return round(complexity(term.arguments[0]) * abs(term.arguments[1].value))
+    inside = sum(complexity(one) for one in term.arguments)
+    return (
+        inside if term.function in ("*", "neg") else inside + (1 if term.function in "+-/" else 2)
+    )
+
+
+def inclusion_prior(terms: tuple[Expression, ...]) -> Float[np.ndarray, " term"]:
+    """π of every term: `EXPECTED` of them in an equation, and less of what says more."""
+    more = np.array([max(complexity(term) - 1, 0) for term in terms], float)
+    share = np.exp(-PARSIMONY * more)
+    return np.clip(EXPECTED * share / max(share.sum(), 1e-300), 1e-6, 0.5)
 
 
 def visible_terms(model: BayesianSDE, basis: Basis) -> np.ndarray:
