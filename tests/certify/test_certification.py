@@ -259,6 +259,7 @@ def test_windows_of_one_recording_are_not_independent(plain, fresh):
     assert found.vacuous or "Nothing is said about other starts" in found.statement
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_windows_fitted_in_order(fresh):
     long = wiggles(series=1, steps=60, seed=3)

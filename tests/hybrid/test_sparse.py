@@ -14,8 +14,16 @@ import hybridsde as hs
 from hybridsde.data import Batch
 from hybridsde.hybrid.scoring import LogLikelihood
 from hybridsde.hybrid.selection import Surrogate, select
-from hybridsde.hybrid.sparse import fit_sparse, row_innovations
+from hybridsde.hybrid.sparse import (
+    about_fitted,
+    complexity,
+    fit_sparse,
+    inclusion_prior,
+    row_innovations,
+)
+from hybridsde.model.library import polynomials
 from hybridsde.physics.expression import text
+from hybridsde.physics.grammar import parse_formula
 from hybridsde.simulate import EulerMaruyama
 
 
@@ -250,8 +258,6 @@ def test_a_process_learns_what_no_term_of_the_library_says():
 def test_innovations_of_a_right_model_are_white_and_steps_without_rows_are_left_out(swung):
     run, data = swung
     model, solver = run.forecaster.model, run.forecaster.solver
-    from hybridsde.hybrid.sparse import about_fitted
-
     _, about, _, _ = about_fitted(model, solver, run.spec.batch(data))
     z = row_innovations(about)
     assert z.shape == (6, 49, 2)
@@ -286,3 +292,13 @@ def test_a_library_can_go_on_by_an_objective(swung):
 def test_mistakes_in_a_library_are_told_at_once(settings, message):
     with pytest.raises(ValueError, match=message):
         hs.HybridSDE(states=("x", "v"), **settings)
+
+
+def test_terms_that_say_more_are_less_likely_and_few_are_expected():
+    terms = tuple(parse_formula(one) for one in ("1", "x", "x*v", "x^3", "sin(x)", "x/(1 + x)"))
+    assert [complexity(one) for one in terms] == [0, 1, 2, 3, 3, 4]
+    chances = inclusion_prior(terms)
+    assert (np.diff(chances) <= 1e-12).all()
+    many = inclusion_prior(polynomials(("a", "b", "c", "d"), 3))
+    np.testing.assert_allclose(many[1] / many[5], np.exp(0.7), rtol=1e-6)
+    assert many.sum() == pytest.approx(2.0)

@@ -42,6 +42,7 @@ def test_recording_follows_the_protocol(getkey):
     np.testing.assert_allclose(test.times[0, 0], 10.0, rtol=1e-6)
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_increments_have_the_drift_and_noise_of_the_equations(getkey):
     """Over one interval of 0.01 from the start: mean drift·Δt to first order, variance Δt."""

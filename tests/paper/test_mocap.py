@@ -90,6 +90,7 @@ def test_the_four_rows_of_the_design_are_compared(small, tmp_path):
     assert "| 42 walkers instead of none | e-pac-bayes |" in text
 
 
+@pytest.mark.long
 def test_other_systems_have_rows_of_their_own(small, tmp_path, monkeypatch):
     names = ("a", "b", "c", "d")
     other = replace(OTHERS["neural-ode"], observed=names, latent=hs.Latent(3, (), ()), hidden=())

@@ -38,6 +38,7 @@ def ou_path_kl(steps: int, a=1.0, kappa=1.5, g=0.5, h0=1.0, horizon=1.0) -> floa
     return b**2 * dt / (2 * g**2) * total
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("steps", "printed"),
     [
@@ -97,6 +98,7 @@ def test_ou_moments(getkey):
     assert_variance_close(end, g**2 * dt * (1 - shrink ** (2 * steps)) / (1 - shrink**2))
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_endpoint_strong_order_on_geometric_brownian_motion(getkey):
     """Theorem 2 at the end point: E|h_T − h̃_T| ≤ R Δt^½, on one Brownian path per sample."""

@@ -107,8 +107,8 @@ class Discovered:
         return learned if known is None else Call("+", (known, learned))
 
     def learned(self, state: str) -> Expression | None:
-        """The sum of the likely terms; of a positive state x, that of dx/x."""
-        return _sum(None, self.likely(state))
+        """The sum of the likely terms, rounded to be read; of a positive state x, that of dx/x."""
+        return _sum(None, self.likely(state), digits=3)
 
     def equations(self) -> list[str]:
         """As text that `hybridsde.equations` and settings files read."""
@@ -325,11 +325,11 @@ def _times(number: float, term: Expression) -> Expression:
     return Call("*", (Number(number), term))
 
 
-def _sum(known: Expression | None, terms: list[LearnedTerm]) -> Expression | None:
+def _sum(known: Expression | None, terms: list[LearnedTerm], digits: int = 6) -> Expression | None:
     """A sum in which negative coefficients become a minus."""
     total = known
     for one in terms:
-        number = float(f"{one.value:.6g}")
+        number = float(f"{one.value:.{digits}g}")
         if total is None:
             total = _times(number, one.term)
         else:

@@ -97,7 +97,10 @@ def fit_sparse(
 
     wanted = np.repeat(inclusion_prior(basis.terms), states)
     probability = np.concatenate([wanted, np.ones(count - len(wanted))])
-    odds = np.where(always, 0.0, np.log(probability) - np.log1p(-np.where(always, 0, probability)))
+    certain = probability >= 1
+    odds = np.where(
+        certain, 0.0, np.log(probability) - np.log1p(-np.where(certain, 0, probability))
+    )
     spike = np.log1p(-probability[allowed & ~always]).sum()
     others = np.arange(len(likelihood.start)) >= count
 

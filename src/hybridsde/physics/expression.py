@@ -114,7 +114,8 @@ def text(expression: Expression) -> str:
 def mathml(expression: Expression) -> str:
     """The formula as presentation MathML, which browsers typeset on their own."""
     if isinstance(expression, Number):
-        return f"<mn>{_digits(expression.value)}</mn>"
+        sign = "<mo>−</mo>" if expression.value < 0 else ""
+        return f"{sign}<mn>{_digits(abs(expression.value))}</mn>"
     if isinstance(expression, Name):
         return symbol(expression.name)
     if expression.function in ("/", "abs", "sqrt", *FUNCTIONS):

@@ -67,7 +67,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
         choice=run.metadata.choice,
         made_of=drift.made_of(hybrid) if hybrid else "",
         training=panels.training(run.history) if len(run.history) else None,
-        epochs=len(run.history),
+        epochs=len(run.history) if run.metadata.kept_epoch is not None else 0,
         diverged=run.diverged,
         scores=None
         if held_out is None
