@@ -21,26 +21,20 @@ from hybridsde.forecast import (
     GradientDescent,
     ModelSpec,
 )
-from hybridsde.forecast.diagnostics import diagnose
 from hybridsde.forecast.plausible import plausible_range
 from hybridsde.forecast.spec import common_step
 from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
 from hybridsde.hybrid.declaration import LIBRARY, NETWORK
 from hybridsde.hybrid.failure import why_not_finite
 from hybridsde.hybrid.parameters import learned_parameters, same_work
-from hybridsde.hybrid.sparse import about_fitted, row_innovations
 from hybridsde.model import Standardiser
 from hybridsde.objective import AbstractObjective, AbstractSDEObjective
 from hybridsde.run.calibrate import calibrate
+from hybridsde.run.choice import better_of, doubt_about, with_choice
 from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
 from hybridsde.store.metadata import RunMetadata
 from hybridsde.store.spec_io import physics_source, write_spec
-
-DOUBT = 1e-3
-"""Errors that would be as little like white noise with a smaller probability are a doubt,"""
-RELATED = 0.15
-"""where neighbours are correlated more than this."""
 
 
 def fit(
@@ -72,108 +66,54 @@ def fit(
     - `start_from`: a run of a latent model; encoder and decoder begin as its, so that latent
       states mean the same.
     """
+    same = {
+        "validation": validation,
+        "horizon": horizon,
+        "callbacks": tuple(callbacks),
+        "checkpoint": checkpoint,
+        "seed": seed,
+    }
     free = objective is None and langevin is None and start_from is None
     if isinstance(model, HybridSDE) and model.undecided and free:
-        return _fit_chosen(model, data, training, validation, horizon, callbacks, checkpoint, seed)
-    return _fit(
-        model,
-        data,
-        objective,
-        training,
-        langevin,
-        validation,
-        horizon,
-        callbacks,
-        checkpoint,
-        start_from,
-        seed,
-    )
+        return _fit_chosen(model, data, training, **same)
+    return _fit(model, data, objective, training, langevin, start_from, **same)
 
 
-def _fit_chosen(
-    model: HybridSDE,
-    data: Trajectories,
-    training: Training | None,
-    validation: Trajectories | None,
-    horizon: int | None,
-    callbacks: Iterable[Callback],
-    checkpoint: str | Path | None,
-    seed: int,
-) -> Run:
+def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None, **same) -> Run:
     """A library first, in seconds; networks too where it leaves a doubt that can be settled."""
-
-    def of(learned: str) -> Run:
-        wanted = replace(model, learned=learned)
-        if learned == NETWORK and not model.hidden_states:
-            # A library needs no first guess of parameters, networks do.
-            wanted = replace(wanted, numerics=replace(model.numerics, typical=None))
-        schedule = training if learned == NETWORK else None
-        return _fit(
-            wanted,
-            data,
-            None,
-            schedule,
-            None,
-            validation,
-            horizon,
-            callbacks,
-            checkpoint,
-            None,
-            seed,
-        )
-
-    library = of(LIBRARY)
-    doubt = _doubt(library, data)
+    library = _fit(replace(model, learned=LIBRARY), data, **same)
+    batch = library.spec.batch(training_windows(library.spec, data, None))
+    doubt = doubt_about(library, batch)
     if doubt is None:
-        return _chosen(library, "library: its errors from row to row look like white noise.")
+        return with_choice(library, "library: its errors from row to row look like white noise.")
+    validation = same["validation"]
     if validation is None:
-        return _chosen(library, f"library, though {doubt}: there are no validation data to judge.")
-    network = of(NETWORK)
-    windows = forecast_windows(validation, horizon, model.context)
-    spread = np.nanstd(np.where(data.observed, data.values, np.nan), (0, 1))
-    scores = [
-        float(np.mean(run.score(windows)["crps"][:-1] / spread)) for run in (library, network)
-    ]
-    kept, other = ("library", "networks") if scores[0] <= scores[1] else ("networks", "library")
-    better, worse = sorted(scores)
-    return _chosen(
-        library if kept == "library" else network,
-        f"{kept}: since {doubt}, both were fitted, and the {kept} forecast the validation data "
-        f"better (CRPS {better:.3g} against {worse:.3g} of the {other}, in spreads of the data).",
-    )
-
-
-def _chosen(run: Run, why: str) -> Run:
-    return replace(run, metadata=replace(run.metadata, choice=why))
-
-
-def _doubt(run: Run, data: Trajectories) -> str | None:
-    """Why a library may not be enough; None where nothing speaks against it."""
-    if isinstance(run.spec, HybridSDE) and run.spec.hidden_states:
-        return "some states are not measured"
-    batch, forecaster = run.spec.batch(training_windows(run.spec, data, None)), run.forecaster
-    assert isinstance(forecaster, SDEForecaster)
-    _, about, _, _ = about_fitted(forecaster.model, forecaster.solver, batch)
-    for one in diagnose(row_innovations(about), run.spec.observations):
-        near = float(one.correlation[0])
-        if one.white_probability < DOUBT and abs(near) > RELATED:
-            return f"its errors in {one.name} hang together ({near:+.2f} from row to row)"
-    return None
+        why = f"library, though {doubt}: there are no validation data to judge."
+        return with_choice(library, why)
+    wanted = replace(model, learned=NETWORK)
+    if not model.hidden_states:
+        # A library needs no first guess of physical parameters, so there may be none yet.
+        wanted = replace(wanted, numerics=replace(model.numerics, typical=None))
+    network = _fit(wanted, data, training=training, **same)
+    windows = forecast_windows(validation, same["horizon"], model.context)
+    return better_of(library, network, windows, doubt)
 
 
 def _fit(
     model: ModelSpec,
     data: Trajectories,
-    objective: AbstractObjective | None,
-    training: Training | None,
-    langevin: Langevin | None,
+    objective: AbstractObjective | None = None,
+    training: Training | None = None,
+    langevin: Langevin | None = None,
+    start_from: Run | None = None,
+    *,
     validation: Trajectories | None,
     horizon: int | None,
-    callbacks: Iterable[Callback],
+    callbacks: tuple[Callback, ...],
     checkpoint: str | Path | None,
-    start_from: Run | None,
     seed: int,
 ) -> Run:
+    """One fit of a model that is decided."""
     model.check_training(data)
     if _leaves_steps_open(objective, training):
         model = model.settled(data)
