@@ -255,6 +255,24 @@ def test_a_process_learns_what_no_term_of_the_library_says():
     assert both.equations(data).explained < 0.999
 
 
+def test_a_process_alone_has_no_terms_and_shares_its_scale():
+    batch = Batch.of(swings(3, 20))
+    spec = hs.HybridSDE(states=("x", "v"), learned="process")
+    found = fit_sparse(spec.init(batch, key=jr.key(0)), EulerMaruyama(), batch)
+    network = found.model.network
+    assert network.basis.value.names == ()
+    assert np.asarray(network.chosen.value[0]).all()
+    assert (np.ptp(np.asarray(network.slab.value), 0) == 0).all()
+    assert found.log_likelihoods[-1] > found.log_likelihoods[0]
+
+
+def test_where_a_library_would_be_too_large_networks_are_taken():
+    many = hs.HybridSDE(states=tuple(f"x{k}" for k in range(40)))
+    assert many.library_degree == 1
+    assert not many.undecided
+    assert hs.HybridSDE(states=("x", "v")).undecided
+
+
 def test_innovations_of_a_right_model_are_white_and_steps_without_rows_are_left_out(swung):
     run, data = swung
     model, solver = run.forecaster.model, run.forecaster.solver
@@ -287,6 +305,7 @@ def test_a_library_can_go_on_by_an_objective(swung):
         ({"terms": ("x*w",)}, "names 'w', but it may depend on x, v"),
         ({"functions": ("sinus",)}, "`functions` names 'sinus'"),
         ({"degree": 0}, "`degree` must be a whole number"),
+        ({"learned": "library", "degree": 60}, "has 3790 coefficients here, more than 1500"),
     ],
 )
 def test_mistakes_in_a_library_are_told_at_once(settings, message):

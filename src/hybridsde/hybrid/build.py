@@ -60,8 +60,6 @@ LIBRARY_ROOM = 2.0
 """A library is believed this share of the recorded range beyond either end: its terms are few."""
 CHOICES = 8
 """Choices of terms that are kept."""
-MOST_TERMS = 36
-"""A library without a degree has no more products than this."""
 BUMPS = 24
 LENGTH = 1.0
 """Of a bump, in standard deviations of the features times the root of their number."""
@@ -247,19 +245,12 @@ def feature_rows(
 
 
 def library_terms(declared: AbstractDeclaration) -> tuple[Expression, ...]:
-    """Products of features up to a degree, functions of single ones, and what the user adds.
-
-    Without a degree the largest is taken that has not too many terms.
-    """
+    """Products of features up to a degree, functions of single ones, and what the user adds."""
     features = declared.features
-    degree = declared.degree
-    if degree is None:
-        counts = {d: math.comb(len(features) + d, d) for d in (3, 2)}
-        degree = next((d for d, count in counts.items() if count <= MOST_TERMS), 1)
     plain = [name for name in features if name not in declared.positive]
     called = tuple(Call(function, (Name(one),)) for one in plain for function in declared.functions)
     given = tuple(parse_formula(text) for text in declared.terms)
-    return tuple(dict.fromkeys((*polynomials(features, degree), *called, *given)))
+    return tuple(dict.fromkeys((*polynomials(features, declared.library_degree), *called, *given)))
 
 
 def known_drift_of(declared: AbstractDeclaration, batch: Batch | None = None) -> KnownDrift:

@@ -17,7 +17,14 @@ from hybridsde.hybrid.build import (
     visible_of,
 )
 from hybridsde.hybrid.checks import check_bounds, check_starts_given
-from hybridsde.hybrid.declaration import AUTO, LIBRARY, NETWORK, PROCESS, AbstractDeclaration
+from hybridsde.hybrid.declaration import (
+    AUTO,
+    LIBRARY,
+    MOST_COEFFICIENTS,
+    NETWORK,
+    PROCESS,
+    AbstractDeclaration,
+)
 from hybridsde.model.network import ACTIVATIONS
 from hybridsde.model.observation import check_bounded, check_noise
 from hybridsde.model.weights import WEIGHTS
@@ -95,6 +102,11 @@ def _check_learned(d: AbstractDeclaration) -> None:
         raise ValueError(f"Latent states mean nothing by themselves: `learned` must be {NETWORK}.")
     if d.degree is not None:
         check_whole(d.degree, "degree")
+    if LIBRARY in kinds and d.coefficients > MOST_COEFFICIENTS:
+        raise ValueError(
+            f"A library of degree {d.library_degree} has {d.coefficients} coefficients here, more "
+            f"than {MOST_COEFFICIENTS}. Say a smaller `degree`, fewer `functions`, or networks."
+        )
     wrong = [one for one in d.functions if one not in FUNCTIONS or one in SEVERAL]
     if wrong:
         raise ValueError(

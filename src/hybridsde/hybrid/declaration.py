@@ -1,5 +1,6 @@
 """What a hybrid is declared by: its fields, and the names that follow from them."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,10 @@ from hybridsde.physics import AbstractPhysics, NoPhysics
 
 NETWORK, LIBRARY, PROCESS, AUTO = "network", "library", "process", "auto"
 """Kinds of learned parts, and the wish that the evidence may choose."""
+MOST_TERMS = 36
+"""A library without a degree has no more products than this."""
+MOST_COEFFICIENTS = 1500
+"""Larger libraries are refused: their covariance alone would fill the memory."""
 CHOICES_IN_A_STEP = 4
 """Draws of the coefficients of a library in a gradient step."""
 Start = float | int | str | Sequence[float | int]
@@ -91,7 +96,23 @@ class AbstractDeclaration(ModelSpec):
     def undecided(self) -> bool:
         """Whether `fit` may choose what the learned part is made of; until then it is a network."""
         held = self.weights == "path" and self.latent is None
-        return self.learned == AUTO and self.hidden is not None and held
+        small = self.coefficients <= MOST_COEFFICIENTS
+        return self.learned == AUTO and self.hidden is not None and held and small
+
+    @property
+    def library_degree(self) -> int:
+        """As declared, or the largest of three, two and one that has not too many products."""
+        if self.degree is not None:
+            return self.degree
+        products = {d: math.comb(len(self.features) + d, d) for d in (3, 2)}
+        return next((d for d, count in products.items() if count <= MOST_TERMS), 1)
+
+    @property
+    def coefficients(self) -> int:
+        """How many a library has."""
+        products = math.comb(len(self.features) + self.library_degree, self.library_degree)
+        calls = len(self.functions) * sum(one not in self.positive for one in self.features)
+        return len(self.states) * (products + calls + len(self.terms))
 
     @property
     def linear(self) -> bool:

@@ -27,7 +27,9 @@ from hybridsde.model.library import Library
 from hybridsde.simulate import AbstractSolver
 
 SIDE_BY_SIDE = 32
-"""Series that are filtered at once; more follow, so that memory stays bounded."""
+"""Series that are filtered at once at most; others follow, so that memory stays bounded."""
+SLOPES = 20_000_000
+"""And no more than have so many derivatives together."""
 LOOSE = 3.0
 """Spread of the prior of numbers that are not coefficients, about where they begin, in units of
 their size there or of one."""
@@ -147,7 +149,9 @@ def _local(
         z = jnp.where(seen, error * jnp.sqrt(weight), jnp.nan)
         return (value, gradient, information), z.reshape(-1, batch.values.shape[-1])
 
-    parts, z = lax.map(of_series, batch, batch_size=SIDE_BY_SIDE)
+    slopes = batch.solver_steps(solver.substeps) * batch.values.shape[-1] * len(theta)
+    together = max(1, min(SIDE_BY_SIDE, SLOPES // max(slopes, 1)))
+    parts, z = lax.map(of_series, batch, batch_size=together)
     return *(part.sum(0) for part in parts), z
 
 

@@ -37,6 +37,7 @@ PARSIMONY = 0.7
 SIMPLE = 2
 """Terms that say no more than this are tried first in one of the searches."""
 KEPT_IN_SEARCH = 1
+"""Choices; the others are looked for at the end."""
 SMALLEST, LARGEST = 1e-3, 1e8
 """Limits of the precision of a coefficient."""
 ENOUGH = 0.1
@@ -138,8 +139,9 @@ def fit_sparse(
     # Terms that are nearly the same over few rows lead into blind alleys: simple ones first is
     # another way in.
     first = judge(about, slab, nothing)
-    simple = np.repeat([complexity(term) <= SIMPLE for term in basis.terms], states)
-    simple = allowed & np.concatenate([simple, np.ones(count - len(simple), bool)])
+    plain = np.array([complexity(term) <= SIMPLE for term in basis.terms], bool)
+    bumps = np.ones(columns - len(plain), bool)
+    simple = allowed & np.repeat(np.concatenate([plain, bumps]), states)
     ways = [search(first, allowed)]
     if (simple != allowed).any():
         ways.append(search(search(first, simple), allowed))
@@ -185,9 +187,8 @@ def complexity(term: Expression) -> int:
     if term.function == "^" and isinstance(term.arguments[1], Number):
         return round(complexity(term.arguments[0]) * abs(term.arguments[1].value))
     inside = sum(complexity(one) for one in term.arguments)
-    return (
-        inside if term.function in ("*", "neg") else inside + (1 if term.function in "+-/" else 2)
-    )
+    further = {"*": 0, "neg": 0, "+": 1, "-": 1, "/": 1}
+    return inside + further.get(term.function, 2)
 
 
 def inclusion_prior(terms: tuple[Expression, ...]) -> Float[np.ndarray, " term"]:

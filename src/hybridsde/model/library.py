@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jax import lax
+from scipy.stats import norm, qmc
 
 from hybridsde._parameters import Fixed
 from hybridsde._random import normals
@@ -267,6 +268,4 @@ def _root(
 
 def standard_rows(count: int, features: int) -> Float[np.ndarray, "row feature"]:
     """Standard normals that fill space evenly, the same always: for what was not measured."""
-    from scipy.stats import norm, qmc
-
     return norm.ppf(qmc.Halton(max(features, 1), scramble=False).random(count + 1)[1:])
