@@ -357,6 +357,7 @@ def test_the_first_weights_are_those_of_double_precision(seed):
     np.testing.assert_allclose(np.linalg.norm(model.weights), np.linalg.norm(exact), rtol=0.01)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("diffusion", [False, True], ids=["npODE", "npSDE"])
 @pytest.mark.long
 def test_a_damped_oscillator_is_learned(diffusion):

@@ -46,6 +46,7 @@ def run(data):
     )
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_half_of_the_trajectories_can_be_certified_on(run, data):
     mine = run.certifiable(data)
@@ -136,6 +137,7 @@ def test_what_trained_the_posterior_is_no_hold_out(run, data):
         run.certifiable(data, bound="conformal")
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_what_chose_the_epoch_or_the_spread_is_refused(data, fresh):
     """And parts that were used add up."""

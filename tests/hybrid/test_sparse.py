@@ -243,6 +243,7 @@ def test_a_state_that_is_not_measured_is_found_with_its_equation():
     assert np.corrcoef(smoothed.ravel(), swings(8).values[..., 1].ravel())[0, 1] > 0.98
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_process_learns_what_no_term_of_the_library_says():
     """dv = −4x − 1.5 x|x|…: an odd cubic is left out of a linear library."""
