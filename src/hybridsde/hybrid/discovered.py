@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from hybridsde._errors import InputError
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.hybrid.build import feature_rows, library_of
@@ -89,6 +90,8 @@ class Discovered:
     """The share of the learned drift, in mean squares over the recordings, that terms explain."""
     folded: frozenset[tuple[str, Expression]] = frozenset()
     """Terms that stand in a corrected parameter: state and term."""
+    unwritten: tuple[str, ...] = ()
+    """States whose known part is no equation but a Python function."""
 
     def likely(self, state: str) -> list[LearnedTerm]:
         """Terms that are more likely in the equation of a state than not."""
@@ -112,10 +115,22 @@ class Discovered:
 
     def equations(self) -> list[str]:
         """As text that `hybridsde.equations` and settings files read."""
-        return [f"d{state} = {text(self.rate(state))}" for state in self.states]
+        if self.unwritten:
+            raise InputError(
+                f"What is known of {self.unwritten[0]!r} is a Python function, so the whole cannot "
+                "be written as equations; print it to read what was learned beside it."
+            )
+        return self.lines()
+
+    def lines(self) -> list[str]:
+        """To be read: where a known part is a Python function, it stands as `known`."""
+        return [
+            f"d{state} = {'known + ' * (state in self.unwritten)}{text(self.rate(state))}"
+            for state in self.states
+        ]
 
     def __str__(self) -> str:
-        lines = self.equations()
+        lines = self.lines()
         lines += [f"    {one}" for one in self.corrections]
         for one in self.terms:
             if one.probability > 0.01:
@@ -155,14 +170,15 @@ def discover(
     known, corrections, folded = {}, [], set()
     parameters = {}
     if isinstance(physics, EquationPhysics):
-        known = {equation.state: equation.rate for equation in physics.equations}
+        gate = dict(zip(declared.states, np.asarray(model.known.gate.value, float), strict=True))
+        known = {one.state: _behind(gate[one.state], one.rate) for one in physics.equations}
         fitted = parameters_of(model.known.physics)
         parameters = {
             name: float(np.asarray(one.value))
             for name, one in fitted.items()
             if np.ndim(one.value) == 0
         }
-        corrections, folded = _corrections(declared, physics, parameters, terms)
+        corrections, folded = _corrections(declared, known, parameters, terms)
         parameters |= {one.name: one.after for one in corrections}
     return Discovered(
         tuple(declared.states),
@@ -173,6 +189,7 @@ def discover(
         parameters,
         explained,
         frozenset(folded),
+        tuple(set(physics.known(tuple(declared.states), tuple(declared.inputs))) - set(known)),
     )
 
 
@@ -260,7 +277,7 @@ def _of_drift(
 
 def _corrections(
     declared: AbstractDeclaration,
-    physics: EquationPhysics,
+    known: Mapping[str, Expression],
     parameters: Mapping[str, float],
     terms: list[LearnedTerm],
 ) -> tuple[list[Correction], set[tuple[str, Expression]]]:
@@ -271,25 +288,25 @@ def _corrections(
     rows = _places(declared)
     corrections, folded = [], set()
     for name in parameters:
-        where = [e for e in physics.equations if name in {n.name for n in names(e.rate)}]
+        where = [state for state, one in known.items() if name in {n.name for n in names(one)}]
         if len(where) != 1:
             continue
-        equation = where[0]
+        state = where[0]
 
-        def slope(number: float, row, equation=equation, name=name) -> Array:
+        def slope(number: float, row, state=state, name=name) -> Array:
             def rate(xi: Array) -> Array:
                 others = {key: jnp.asarray(one) for key, one in parameters.items()}
-                return value(equation.rate, {**others, **row, name: xi})
+                return value(known[state], {**others, **row, name: xi})
 
             found = jax.grad(rate)(jnp.asarray(float(number)))
-            return found / row[equation.state] if equation.state in declared.positive else found
+            return found / row[state] if state in declared.positive else found
 
         here = np.array([float(slope(parameters[name], row)) for row in rows])
         there = np.array([float(slope(2 * parameters[name] + 1, row)) for row in rows])
         if not np.allclose(here, there, rtol=1e-4):
             continue
         for one in terms:
-            if one.state != equation.state or one.probability <= LIKELY:
+            if one.state != state or one.probability <= LIKELY:
                 continue
             if (one.state, one.term) in folded:
                 continue
@@ -303,6 +320,11 @@ def _corrections(
                 folded.add((one.state, one.term))
                 break
     return corrections, folded
+
+
+def _behind(gate: float, rate: Expression) -> Expression:
+    """γ r, without a factor of one."""
+    return rate if gate == 1 else Call("*", (Number(float(f"{gate:.6g}")), rate))
 
 
 def _places(declared: AbstractDeclaration) -> list[dict[str, Array]]:

@@ -23,7 +23,7 @@ from hybridsde.hybrid.scoring import Local, LogLikelihood, Prior, climb
 from hybridsde.hybrid.selection import Choice, Found, Surrogate, select
 from hybridsde.model import BayesianSDE
 from hybridsde.model.library import Basis, BayesianLibrary
-from hybridsde.physics.expression import Expression, Name, Number, names
+from hybridsde.physics.expression import CONSTANTS, Expression, Name, Number, names
 from hybridsde.simulate import AbstractSolver
 
 STEPS = 12
@@ -53,12 +53,8 @@ class Sparse:
     model: BayesianSDE
     log_evidence: float
     """Ln p(Y) of the training recordings, by Laplace's method."""
-    inclusion: Float[np.ndarray, "column state"]
-    """How likely each coefficient is not zero."""
     log_likelihoods: tuple[float, ...]
     """Along the way."""
-    innovations: Float[np.ndarray, "series step obs"]
-    """Of the training recordings; NaN where nothing was measured."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +111,7 @@ def fit_sparse(
     slab, nothing = np.ones(count), tuple(np.flatnonzero(always).tolist())
     about = likelihood(likelihood.start)
     if not about.finite:
-        return Sparse(model, -np.inf, np.zeros((columns, states)), (np.nan,), about.innovations)
+        return Sparse(model, -np.inf, (np.nan,))
     about = climb(likelihood, about, Prior.of(likelihood, slab), others, STEPS)
 
     def search(best: Stage, allowed: np.ndarray) -> Stage:
@@ -148,11 +144,10 @@ def fit_sparse(
     best = max(ways, key=lambda one: one.evidence)
     surrogate, about = best.surrogate, best.about
     found = select(surrogate, best.choice, allowed, always, groups, len(network.means))
-    inclusion = found.inclusion.reshape(columns, states)
     learned = _distribution(network, surrogate, found, probability)
     fitted = eqx.tree_at(lambda m: m.network, likelihood.model(about.at), learned)
     evidence = _constant(about, best.prior, count) + found.log_evidence + spike
-    return Sparse(fitted, float(evidence), inclusion, tuple(values), about.innovations)
+    return Sparse(fitted, float(evidence), tuple(values))
 
 
 def about_fitted(
@@ -205,7 +200,9 @@ def visible_terms(model: BayesianSDE, basis: Basis) -> np.ndarray:
     rows = [
         [
             any(row)
-            and all(row[basis.features.index(n.name)] for n in names(term) if n.name != "pi")
+            and all(
+                row[basis.features.index(n.name)] for n in names(term) if n.name not in CONSTANTS
+            )
             for row in model.sees
         ]
         for term in basis.terms

@@ -44,11 +44,6 @@ def polynomials(features: Sequence[str], degree: int) -> tuple[Expression, ...]:
     return tuple(found)
 
 
-def waves(features: Sequence[str]) -> tuple[Expression, ...]:
-    """Sine and cosine of every feature."""
-    return tuple(Call(name, (Name(one),)) for one in features for name in ("sin", "cos"))
-
-
 class Bumps(eqx.Module):
     """Functions whose random sums are a Gaussian process: φ(x) = L⁻¹ k(x, Z), L Lᵀ = k(Z, Z).
 
@@ -59,6 +54,8 @@ class Bumps(eqx.Module):
 
     points: Float[Array, "point feature"]
     length: Float[Array, ""]
+    whiten: Float[Array, "point point"]
+    """L⁻¹, computed once."""
 
     @classmethod
     def of(
@@ -74,18 +71,24 @@ class Bumps(eqx.Module):
 
         start = (jnp.full(len(rows), jnp.inf), middle)
         _, points = lax.scan(farthest, start, length=count)
-        return cls(points, jnp.asarray(length, rows.dtype))
+        between = jax.vmap(lambda x: _kernel(points, x, length))(points)
+        eye = jnp.eye(count, dtype=rows.dtype)
+        root = jnp.linalg.cholesky(between + JITTER * eye)
+        whiten = jax.scipy.linalg.solve_triangular(root, eye, lower=True)
+        return cls(points, jnp.asarray(length, rows.dtype), whiten)
 
     def __call__(self, x: Float[Array, " feature"]) -> Float[Array, " point"]:
         """All functions at standardised features."""
-        between = self._kernel(self.points, self.points)
-        eye = jnp.eye(len(self.points), dtype=x.dtype)
-        root = jnp.linalg.cholesky(between + JITTER * eye)
-        return jax.scipy.linalg.solve_triangular(root, self._kernel(self.points, x), lower=True)
+        return self.whiten @ _kernel(self.points, x, self.length)
 
-    def _kernel(self, a: Array, b: Array) -> Array:
-        apart = a - b if b.ndim == 1 else a[:, None] - b
-        return jnp.exp(-0.5 * jnp.sum((apart / self.length) ** 2, -1))
+
+def _kernel(
+    points: Float[Array, "point feature"],
+    x: Float[Array, " feature"],
+    length: Float[Array, ""] | float,
+) -> Float[Array, " point"]:
+    """exp(−½ |x − z|²/ℓ²) for every point z."""
+    return jnp.exp(-0.5 * jnp.sum(((points - x) / length) ** 2, -1))
 
 
 class Basis(eqx.Module):

@@ -50,7 +50,7 @@ def fit_notes(run: Run, data: Trajectories) -> list[Table | Text]:
         parts.append(Text(f"Learned part, chosen by the fit: {known.choice}"))
     if isinstance(run.spec, HybridSDE) and LIBRARY in run.spec.pieces:
         found = run.equations(data)
-        lines = [*(f"  {one}" for one in found.equations()), *map(str, found.corrections)]
+        lines = [*(f"  {one}" for one in found.lines()), *map(str, found.corrections)]
         parts.append(Text("\n".join(["Found:", *lines])))
     if known.kept_epoch is not None:
         line = f"Trained for {epochs} epochs; without validation recordings the last is kept."

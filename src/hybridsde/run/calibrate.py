@@ -1,6 +1,5 @@
 """A last look at the spreads: forecasts of recordings that were not trained on."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import equinox as eqx
@@ -46,7 +45,7 @@ def calibrate(run: Run, data: Trajectories) -> Run:
         )
     run.subject.check(data)
     key = stream(run.seed, Stream.CALIBRATION)
-    factors = _best_factors(run.forecaster, run.spec.batch(data), key)
+    factors = best_factors(run.forecaster, run.spec.batch(data), key=key)
     metadata = replace(
         run.metadata,
         used=run.metadata.used.add(calibration=data),
@@ -67,19 +66,8 @@ def calibrate_many(forecasters: AbstractForecaster, batch: Batch, keys: Keys) ->
     return eqx.combine(found, forecasters)
 
 
-def _best_factors(
-    forecaster: AbstractForecaster, batch: Batch, key: PRNGKeyArray
-) -> dict[str, Scalar]:
-    """One program for all spreads."""
-    return best_factors(forecaster, batch, _compiled_losses, key=key)
-
-
 def best_factors(
-    forecaster: AbstractForecaster,
-    batch: Batch,
-    losses: Callable | None = None,
-    *,
-    key: PRNGKeyArray,
+    forecaster: AbstractForecaster, batch: Batch, *, key: PRNGKeyArray
 ) -> dict[str, Scalar]:
     """The factor of each spread, one after the other, that makes forecasts better beyond doubt.
 
@@ -87,18 +75,18 @@ def best_factors(
     −ln p(y_k | y_1..k−1) over its values where the forecaster can say it; both are proper.
     Observations count in units of their own spread, series as much as another.
     """
-    losses = losses or losses_on_grid
     now = len(FACTORS) // 2
     chosen = {name: jnp.ones(len(FACTORS)) for name in forecaster.spreads()}
     for name in chosen:
         grid = jnp.asarray(FACTORS)
-        horizon, rows = losses(forecaster, batch, {**chosen, name: grid}, key)
+        horizon, rows = losses_on_grid(forecaster, batch, {**chosen, name: grid}, key)
         found = horizon / jnp.mean(horizon[now]) + rows - rows[now]
         best = better_factor(grid, jnp.where(jnp.isfinite(found), found, jnp.inf))
         chosen[name] = jnp.full(len(FACTORS), best)
     return {name: factors[0] for name, factors in chosen.items()}
 
 
+@eqx.filter_jit
 def losses_on_grid(
     forecaster: AbstractForecaster,
     batch: Batch,
@@ -123,9 +111,6 @@ def losses_on_grid(
         return horizon, -changed.log_evidence(batch, key=row_key) / count
 
     return jax.lax.map(losses, factors)
-
-
-_compiled_losses = eqx.filter_jit(losses_on_grid)
 
 
 def better_factor(
