@@ -95,7 +95,7 @@ BAD = [
     ("run,t,x,y,u\n", {}, "holds no rows"),
     (GOOD.replace(",", ";"), {}, "separator seems to be ';'"),
     (GOOD.replace("a,1,2,", "a,1,two,"), {}, r"line 3, column 'x': 'two' is not a number"),
-    (GOOD.replace("a,1,2,", "a,1,inf,"), {}, r"line 3, column 'x': the value is infinite"),
+    (GOOD.replace("a,1,2,", "a,1,inf,"), {}, r"line 3, column 'x': inf is infinite"),
     (GOOD.replace("a,1,", "a,0,"), {}, r"line 3: time 0 of 'a' is there twice"),
     (GOOD.replace("a,1,", "a,,"), {}, r"line 3: the time in column 't' is missing"),
     (GOOD.replace("a,1,", ",1,"), {}, r"line 3: column 'run' is empty"),

@@ -8,7 +8,7 @@ import pytest
 
 from helpers import assert_mean_close
 from hybridsde._parameters import Fixed
-from hybridsde.model.library import JITTER, Basis, BayesianLibrary, Bumps, polynomials
+from hybridsde.model.library import JITTER, Basis, BayesianLibrary, Bumps, polynomials, powers
 from hybridsde.model.scaling import Standardiser
 from hybridsde.physics.expression import text
 from hybridsde.physics.grammar import parse_formula
@@ -33,13 +33,13 @@ def test_terms_see_raw_features_and_have_a_mean_square_of_one():
     """Standardised x is (raw − 1)/2, so rows (1, 2), (3, 4) are raw (3, 2), (7, 4)."""
     basis = basis_of("x*y", "x/(1 + y)")
     size = np.sqrt([np.mean([6.0**2, 28.0**2]), np.mean([1.0, (7 / 5) ** 2])])
-    np.testing.assert_allclose(basis.size, size, rtol=1e-6)
+    np.testing.assert_allclose(basis.raw_size(), size, rtol=1e-6)
     np.testing.assert_allclose(basis(jnp.array([1.0, 2.0])), [6.0, 1.0] / size, rtol=1e-6)
 
 
 def test_logarithms_are_taken_back_and_features_stay_inside_their_limits():
     basis = basis_of("x", "y", logarithms=(False, True), limits=(jnp.zeros(2), jnp.ones(2)))
-    inside, outside = (basis(jnp.array(one)) * basis.size for one in ([1.0, 1.0], [9.0, 9.0]))
+    inside, outside = (basis(jnp.array(one)) * basis.raw_size() for one in ([1.0, 1.0], [9.0, 9.0]))
     np.testing.assert_allclose(inside, [3.0, np.e], rtol=1e-6)
     np.testing.assert_allclose(outside, inside, rtol=1e-6)
 
@@ -118,3 +118,22 @@ def test_coefficients_outside_every_choice_are_never_moved():
 def test_coefficients_cannot_be_redrawn_at_every_step():
     with pytest.raises(ValueError, match="held along a path"):
         library().local()
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e12])
+def test_products_of_large_and_small_numbers_stay_in_single_precision(unit):
+    """The same basis for numbers in other units; root mean squares in raw units are doubles."""
+    rows = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+    terms = polynomials(("x", "y"), 3)
+    far = (jnp.full(2, -9.0), jnp.full(2, 9.0))
+
+    def of(unit):
+        scale = Standardiser(unit * jnp.array([1.0, 0.5]), unit * jnp.array([2.0, 1.0]))
+        return Basis.of(terms, ("x", "y"), (False, False), scale, far, rows, jnp.ones(2))
+
+    plain, other = of(1.0), of(unit)
+    np.testing.assert_allclose(other(rows[0]), plain(rows[0]), rtol=1e-5)
+    degrees = [sum((powers(term) or {}).values()) for term in terms]
+    np.testing.assert_allclose(
+        other.raw_size(), plain.raw_size() * unit ** np.array(degrees, float), rtol=1e-5
+    )

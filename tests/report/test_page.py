@@ -28,8 +28,7 @@ class Names(HTMLParser):
 
 def page_of(run, data, folder):
     split = Split.of(data, 0.25, 0.0, seed=0)
-    run.save(folder)
-    (folder / DATA).write_text(split.to_frame().to_csv(index=False))
+    run.save(folder, {DATA: split.to_frame().to_csv(index=False).encode()})
     text = write_page(folder, trust=True).read_text()
     names = Names()
     names.feed(text)

@@ -9,7 +9,7 @@ import pytest
 
 import hybridsde as hs
 from helpers import wiggles
-from hybridsde.store.formats import upgraded
+from hybridsde.store.formats import FORMAT, upgraded
 
 FIRST = Path(__file__).parent / "format1"
 """Written by version 0.1.0: `HybridSDE(states=("x", "y"), physics=equations("dx = 2*y"),
@@ -37,7 +37,7 @@ def test_a_folder_of_version_0_1_loads():
 def test_it_is_written_in_the_present_format(tmp_path):
     run = hs.Run.load(FIRST)
     run.save(tmp_path / "run")
-    assert json.loads((tmp_path / "run" / "run.json").read_text())["format"] == 3
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["format"] == FORMAT
     back = hs.Run.load(tmp_path / "run")
     assert back.metadata == run.metadata
     test = wiggles(seed=5)
@@ -65,8 +65,9 @@ def test_what_cannot_be_read_is_named(lacks, message, tmp_path):
 def test_a_model_of_format_2_does_not_fade(tmp_path):
     spec = {"class": "HybridSDE", "states": ["x"], "physics": {"kind": "none"}}
     frozen = {**spec, "physics": {"kind": "frozen", "model": spec}}
-    found = upgraded({"format": 2, "spec": frozen}, tmp_path)["spec"]
+    found = upgraded({"format": 2, "weights_sha256": "", "spec": frozen}, tmp_path)["spec"]
     assert found["far"] == "free"
     assert found["physics"]["model"]["far"] == "free"
     other = {"class": "Persistence", "observed": ["x"]}
-    assert upgraded({"format": 2, "spec": other}, tmp_path)["spec"] == other
+    written = {"format": 2, "weights_sha256": "", "spec": other}
+    assert upgraded(written, tmp_path)["spec"] == other

@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from hybridsde.forecast import (
     ModelSpec,
     Prediction,
 )
-from hybridsde.forecast.spec import blank_batch
+from hybridsde.forecast.spec import blank_batch, offsets_of
 from hybridsde.model import AbstractObservation, GaussianObservation, Standardiser
 from hybridsde.model.observation import check_noise
 from hybridsde.objective import AbstractObjective, Terms
@@ -40,10 +40,12 @@ class AbstractBaseline(ModelSpec):
 
     - `observed`: the columns of the recordings.
     - `positive`: those that cannot be zero or less, which are modelled by their logarithm.
+    - `offsets`: what is subtracted from columns that lie far from zero; `fit` chooses it.
     """
 
     observed: Sequence[str]
     positive: Sequence[str] = ()
+    offsets: Mapping[str, float] | None = field(default=None, kw_only=True)
 
     def __post_init__(self):
         check_names(self.observations, "observed")
@@ -79,9 +81,8 @@ class AbstractBaseline(ModelSpec):
         return Clock()
 
     def settled(self, data: Trajectories) -> "AbstractBaseline":
-        """Nothing is left open."""
-        del data
-        return self
+        """With offsets of columns that lie far from zero."""
+        return replace(self, offsets=offsets_of(data, self.positive) or None)
 
 
 class NoInputs:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from hybridsde._errors import InputError
-from hybridsde._files import write_json
+from hybridsde._files import read_text, write_json
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Certificate:
     def load(cls, path: str | Path) -> "Certificate":
         """Read what `save` wrote."""
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            found = json.loads(read_text(Path(path), links=True))
             return cls(**{**found, "assumptions": tuple(found["assumptions"])})
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(f"{path} is not a certificate: {error}.") from None

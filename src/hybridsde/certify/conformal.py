@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from hybridsde._errors import InputError
-from hybridsde._files import write_json
+from hybridsde._files import read_text, write_json
 from hybridsde.certify.inequalities import conformal_rank
 from hybridsde.forecast import Forecast
 
@@ -91,7 +91,7 @@ class ConformalBand:
     def load(cls, path: str | Path) -> "ConformalBand":
         """Read what `save` wrote."""
         try:
-            found = json.loads(Path(path).read_text(encoding="utf-8"))
+            found = json.loads(read_text(Path(path), links=True))
             lists = {name: tuple(found[name]) for name in ("assumptions", "positive")}
             return cls(**{**found, **lists})
         except (OSError, ValueError, TypeError, KeyError) as error:

@@ -25,9 +25,10 @@ def demo(
     The second equation is given with a wrong parameter (29 instead of 28), the other two are
     learned. Both models see 20 short sequences. Writes OUT/scores.csv and OUT/forecast.png.
     """
+    from hybridsde._files import make_folder, write_whole
     from hybridsde.datasets import lorenz
     from hybridsde.project.demo import LENGTH, WRONG_KAPPA, run_demo
-    from hybridsde.report.figures import compare_forecasts
+    from hybridsde.report.figures import compare_forecasts, write_figure
     from hybridsde.report.terminal import fit_progress, frame_table
 
     console = Console()
@@ -38,15 +39,15 @@ def demo(
     )
     with fit_progress(console) as callbacks:
         result = run_demo(seed=seed, epochs=epochs, callbacks=callbacks)
-    out.mkdir(parents=True, exist_ok=True)
-    result.scores.to_csv(out / "scores.csv")
+    make_folder(out)
+    write_whole(out / "scores.csv", result.scores.to_csv())
     figure = compare_forecasts(
         result.forecasts,
         result.truth,
         title="Forecasts of the Lorenz attractor from one start",
         trained=(LENGTH - 1) * lorenz.RECORDER.interval,
     )
-    figure.savefig(out / "forecast.png", dpi=150)
+    write_figure(figure, out / "forecast.png")
     columns = ["mse", "rmse", "crps", "coverage90", "width90"]
     console.print(
         frame_table(result.scores.reindex(columns=columns), "23 steps ahead, 20 test sequences")

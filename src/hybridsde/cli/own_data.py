@@ -1,4 +1,4 @@
-"""`hybridsde init | check | fit | forecast | score | states | discover | report`."""
+"""`hybridsde init | check | fit | forecast | score | states | discover | verify | report`."""
 
 import json
 import shlex
@@ -24,6 +24,7 @@ Trust = Annotated[
     bool, typer.Option("--trust", help="Run the Python file with the physics of this run.")
 ]
 INTERRUPTED = 130
+MOST_DRAWS = 1_000_000
 
 
 @contextmanager
@@ -159,7 +160,9 @@ def score(
         str | None,
         typer.Option(help="Recordings to forecast; those held out of the fit by default."),
     ] = None,
-    draws: Annotated[int | None, typer.Option(min=2, help="Sampled futures.")] = None,
+    draws: Annotated[
+        int | None, typer.Option(min=2, max=MOST_DRAWS, help="Sampled futures.")
+    ] = None,
     origins: Annotated[
         int | None,
         typer.Option(min=1, help="Forecast from so many rows along each record, all before given."),
@@ -208,7 +211,7 @@ def forecast(
         typer.Option(help="A record up to now; rows without values at its end are the future."),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(min=1, help="Steps of the data's usual interval.")
+        int | None, typer.Option(min=1, max=10_000_000, help="Steps of the data's usual interval.")
     ] = None,
     times: Annotated[
         Path | None, typer.Option(help="File with a time since then on every line.")
@@ -217,7 +220,9 @@ def forecast(
         str,
         typer.Option("--from", help="Go on after the `last` measured row, or after the `first`."),
     ] = "last",
-    draws: Annotated[int | None, typer.Option(min=1, help="Sampled futures.")] = None,
+    draws: Annotated[
+        int | None, typer.Option(min=1, max=MOST_DRAWS, help="Sampled futures.")
+    ] = None,
     hidden: Annotated[
         bool, typer.Option("--hidden", help="Also states that are not measured.")
     ] = False,
@@ -240,8 +245,8 @@ def forecast(
     if steps and times:
         raise InputError("Give --steps or --times, not both.")
     with notices(console):
-        found = forecast_run(run, data, steps, times, draws, begin=begin, trust=trust)
-        write_forecast(found, out, hidden=hidden)
+        found, calendar = forecast_run(run, data, steps, times, draws, begin=begin, trust=trust)
+        write_forecast(found, out, hidden=hidden, calendar=calendar)
     sizes = found.observations.sizes
     console.print(
         f"Wrote {out}: {sizes['trajectory']} trajectories, {sizes['time']} times, "
@@ -261,7 +266,7 @@ def states(
     filtered: Annotated[
         bool, typer.Option("--filtered", help="Given the rows up to each, not all of them.")
     ] = False,
-    draws: Annotated[int | None, typer.Option(min=2, help="Sampled paths.")] = None,
+    draws: Annotated[int | None, typer.Option(min=2, max=MOST_DRAWS, help="Sampled paths.")] = None,
     trust: Trust = False,
 ) -> None:
     """Estimate every state at every row of a record, also those that nobody measured.
@@ -275,8 +280,8 @@ def states(
 
     console = Console()
     with notices(console):
-        found = states_run(run, data, draws, smooth=not filtered, trust=trust)
-        write_table(found.table, found.dataset, out)
+        found, calendar = states_run(run, data, draws, smooth=not filtered, trust=trust)
+        write_table(found.table, found.dataset, out, calendar)
     evidence = float(found.log_evidence.sum())
     console.print(
         f"Wrote {out}: {found.states.sizes['trajectory']} trajectories, "
@@ -304,6 +309,7 @@ def discover(
     from hybridsde.project.discovery import settings_with
     from hybridsde.project.project import SETTINGS, split_of
     from hybridsde.run import Run
+    from hybridsde.store.folder import kept_file
 
     console = Console()
     if out is not None and out.exists():
@@ -314,9 +320,34 @@ def discover(
     console.print(str(found), soft_wrap=True, highlight=False, markup=False)
     if out is not None:
         physics = (fitted.metadata.settings or {}).get("physics", {})
-        text = (run / SETTINGS).read_text(encoding="utf-8-sig")
+        text = kept_file(run, SETTINGS).decode("utf-8-sig", errors="replace")
         write_whole(out, settings_with(text, found, physics))
         console.print(f"Wrote {out}. Next: hybridsde check {out}", soft_wrap=True)
+
+
+@app.command()
+def verify(run: RunFolder, trust: Trust = False) -> None:
+    """Check that the files of a run are as they were written, and compute its scores again.
+
+    On the machine and with the versions that the run was made with, they are the same to the last
+    digit; elsewhere to a tenth of a per cent. Ends with code 1 where they are not.
+    """
+    from hybridsde.project.verification import verify as verified
+
+    console = Console()
+    with notices(console):
+        found = verified(run, trust=trust)
+    console.print(f"Hashes are right: {', '.join(found.files)}.", soft_wrap=True)
+    if found.elsewhere:
+        lines = [f"  {one}" for one in found.elsewhere]
+        console.print("\n".join(["Made elsewhere:", *lines]), soft_wrap=True, markup=False)
+    if found.scores is not None and not found.agrees:
+        wrong = found.scores[found.scores["stored"] != found.scores["again"]]
+        for (state, name), row in wrong.iterrows():  # pyright: ignore[reportGeneralTypeIssues]
+            console.print(f"  {name} of {state}: {row['stored']:.6g}, again {row['again']:.6g}")
+    console.print(found.statement, soft_wrap=True)
+    if not found.agrees:
+        raise typer.Exit(1)
 
 
 @app.command()

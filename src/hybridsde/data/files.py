@@ -2,16 +2,22 @@
 
 import csv
 import glob
+import io
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError, suggest
+from hybridsde._files import read_text
 from hybridsde.data.parsing import FILE, LINE, SOURCE
 from hybridsde.data.table import Columns, from_frame
 from hybridsde.data.trajectories import Trajectories
+
+MOST_COLUMNS = 4096
+LONGEST_NAME = 200
 
 
 def read_table(
@@ -27,7 +33,7 @@ def read_table(
     if many and columns.id is None:
         names = [f"{frame[SOURCE].iloc[0]}" for frame in frames]
         frames = [f.assign(**{FILE: n}) for f, n in zip(frames, names, strict=True)]
-        columns = Columns(columns.states, columns.time, FILE, columns.inputs, columns.unit)
+        columns = replace(columns, id=FILE)
     return from_frame(pd.concat(frames, ignore_index=True), columns, strict=strict)
 
 
@@ -81,31 +87,23 @@ def raw_table(path: Path, separator: str = ",") -> pd.DataFrame:
 def _read(path: Path, separator: str) -> pd.DataFrame:
     if path.suffix in (".parquet", ".pq"):
         return _read_parquet(path)
-    try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not text ({error.reason}). Save it as CSV in UTF-8.") from None
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
-    comments = next((n for n, line in enumerate(lines) if not line.startswith("#")), len(lines))
-    if not any(line.strip() for line in lines[comments:]):
+    text, comments = _without_comments(read_text(path, links=True))
+    if not text.strip():
         raise InputError(f"{path} is empty. It needs a line of column names and a row per time.")
-    _check_separator(path, lines[comments], separator)
-    _check_width(path, lines[comments:], comments, separator)
+    _check_separator(path, text.split("\n", 1)[0], separator)
+    lines = _check_rows(path, text, comments, separator)
     try:
         frame = pd.read_csv(
-            path,
+            io.StringIO(text),
             sep=separator,
-            skiprows=comments,
             dtype=str,
             skipinitialspace=True,
             skip_blank_lines=False,
-            encoding="utf-8-sig",
         )
     except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError) as error:
         raise InputError(f"{path} is not a table: {str(error).strip()}") from None
     frame.columns = [str(name).strip() for name in frame.columns]
-    frame[LINE] = np.arange(len(frame)) + comments + 2
+    frame[LINE] = lines if len(lines) == len(frame) else np.arange(len(frame)) + comments + 2
     frame[SOURCE] = str(path)
     return frame.dropna(how="all", subset=[c for c in frame.columns if c not in (LINE, SOURCE)])
 
@@ -123,19 +121,56 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return frame.assign(**{LINE: np.arange(len(frame)) + 1, SOURCE: str(path)})
 
 
-def _check_width(path: Path, lines: list[str], skipped: int, separator: str) -> None:
-    """No row has more cells than the header, and no two columns one name."""
-    rows = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-    header = [name.strip() for name in next(rows)]
-    for position, name in enumerate(header):
-        if name and name in header[:position]:
-            raise InputError(f"{path} has two columns called {name!r}. Rename one.")
-    for row in rows:
-        if len(row) > len(header):
+def _without_comments(text: str) -> tuple[str, int]:
+    """The text after the lines at its head that begin with #, and how many there are."""
+    place = count = 0
+    while text.startswith("#", place):
+        end = text.find("\n", place)
+        place, count = (len(text) if end < 0 else end + 1), count + 1
+    return text[place:], count
+
+
+def _check_rows(path: Path, text: str, skipped: int, separator: str) -> list[int]:
+    """The line on which each row begins.
+
+    No row has more cells than the header, no two columns have one name, no cell is a book.
+    """
+    rows = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    begins = []
+    try:
+        header = [name.strip() for name in next(rows)]
+        _check_header(path, header)
+        before = rows.line_num
+        for row in rows:
+            if len(row) > len(header):
+                raise InputError(
+                    f"{path}, line {skipped + before + 1}: {len(row)} cells, but the header names "
+                    f"{len(header)} columns. Remove a cell or name its column."
+                )
+            begins.append(skipped + before + 1)
+            before = rows.line_num
+    except csv.Error as error:
+        where = skipped + rows.line_num
+        raise InputError(f"{path}, line {where}: this is not a row of a table: {error}.") from None
+    return begins
+
+
+def _check_header(path: Path, header: list[str]) -> None:
+    if len(header) > MOST_COLUMNS:
+        raise InputError(
+            f"{path} has {len(header)} columns, more than {MOST_COLUMNS}. Leave out what is not "
+            "needed."
+        )
+    seen: set[str] = set()
+    for name in header:
+        if name and name in seen:
+            raise InputError(f"{path} has two columns called {name[:60]!r}. Rename one.")
+        if not name.isprintable() or len(name) > LONGEST_NAME:
             raise InputError(
-                f"{path}, line {skipped + rows.line_num}: {len(row)} cells, but the header names "
-                f"{len(header)} columns. Remove a cell or name its column."
+                f"{path}: a column is called {name[:40]!r}, which cannot be printed or is longer "
+                f"than {LONGEST_NAME} characters. Rename it."
             )
+        seen.add(name)
 
 
 def _check_separator(path: Path, header: str, separator: str) -> None:

@@ -9,7 +9,8 @@ import pandas as pd
 import xarray as xr
 
 from hybridsde._errors import InputError, InputNotice, suggest
-from hybridsde.data.parsing import FILE, LINE, SOURCE, numbers_of, place, source_of, times_of
+from hybridsde.data.dates import times_of
+from hybridsde.data.parsing import FILE, LINE, SMALLEST, SOURCE, numbers_of, place, source_of
 from hybridsde.data.trajectories import Trajectories
 
 ID, TIME = "\0id", "\0time"
@@ -31,6 +32,8 @@ class Columns:
     """In a long table: the column that names what was measured in a row."""
     value: str | None = None
     """In a long table: the column that holds its value."""
+    epoch: str | None = None
+    """The moment that timestamps count from; the first one of the table by default."""
 
     def __post_init__(self):
         names = [*([self.id] if self.id else []), self.time, *self.states, *self.inputs]
@@ -65,12 +68,18 @@ def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) ->
                 f"{source_of(frame)} has no column {name!r}; its columns are "
                 f"{', '.join(map(str, shown))}.{suggest(name, map(str, shown))}"
             )
-    clean = pd.DataFrame({TIME: times_of(frame, columns.time, columns.unit)})
+    times, epoch = times_of(frame, columns.time, columns.unit, columns.epoch)
+    clean = pd.DataFrame({TIME: times})
     clean[ID] = _ids(frame, columns)
     for name in (*columns.states, *columns.inputs):
         clean[name] = numbers_of(frame, name)
     if strict:
         _check_constant(frame, clean, columns)
+        if 0 < np.ptp(times) < SMALLEST:
+            raise InputError(
+                f"{source_of(frame)}: the times in column {columns.time!r} span "
+                f"{np.ptp(times):.1g} only. Choose another unit of time."
+            )
     order = clean.sort_values([ID, TIME], kind="stable").index
     _check_pairs(frame, clean.loc[order], columns)
     _say_sorted(frame, clean)
@@ -79,7 +88,7 @@ def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) ->
     if strict:
         _check_lengths(frame, groups)
     inputs = [_filled(frame, group, columns) for group in groups]
-    return Trajectories.from_arrays(
+    found = Trajectories.from_arrays(
         [group[TIME].to_numpy() for group in groups],
         [np.nan_to_num(group[list(columns.states)].to_numpy()) for group in groups],
         states=tuple(columns.states),
@@ -88,6 +97,7 @@ def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) ->
         input_names=tuple(columns.inputs) if columns.inputs else None,
         ids=[str(group[ID].iloc[0]) for group in groups],
     )
+    return replace(found, epoch=epoch)
 
 
 def to_frame(data: Trajectories, *, id: str = "id", time: str = "t") -> pd.DataFrame:
@@ -173,7 +183,14 @@ def _ids(frame: pd.DataFrame, columns: Columns) -> pd.Series:
             f"{place(frame, missing[0])}: column {columns.id!r} is empty. Name the trajectory of "
             "every row."
         )
-    return pd.Series([str(name) for name in frame[columns.id]], frame.index)
+    found = pd.Series([str(name) for name in frame[columns.id]], frame.index)
+    unprintable = np.flatnonzero(~found.map(str.isprintable))
+    if unprintable.size:
+        raise InputError(
+            f"{place(frame, unprintable[0])}, column {columns.id!r}: "
+            f"{found.iloc[unprintable[0]][:40]!r} holds a character that cannot be printed."
+        )
+    return found
 
 
 def _check_constant(frame: pd.DataFrame, clean: pd.DataFrame, columns: Columns) -> None:
@@ -189,6 +206,11 @@ def _check_constant(frame: pd.DataFrame, clean: pd.DataFrame, columns: Columns) 
             raise InputError(
                 f"{source_of(frame)}: state {name!r} is constant ({values[0]:g}). "
                 "There is nothing to learn; leave it out."
+            )
+        if np.ptp(values) < SMALLEST:
+            raise InputError(
+                f"{source_of(frame)}: state {name!r} changes by {np.ptp(values):.1g} only. Choose "
+                "other units, so that it changes by something like one."
             )
 
 

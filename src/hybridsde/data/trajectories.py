@@ -36,6 +36,8 @@ class Trajectories:
     """The recording each series was cut from; itself unless it is a window."""
     states: tuple[str, ...]
     input_names: tuple[str, ...]
+    epoch: str | None = None
+    """The moment at which times are zero, where they were read from timestamps."""
 
     @classmethod
     def from_arrays(

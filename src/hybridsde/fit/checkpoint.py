@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from hybridsde._errors import InputError
-from hybridsde._files import write_whole
+from hybridsde._files import read_whole, write_whole
 from hybridsde._types import PyTree
 from hybridsde.fit.state import FitState
 
@@ -57,14 +57,13 @@ def fill(tree: PyTree, arrays: dict[str, np.ndarray], source: Path) -> PyTree:
     return jax.tree_util.tree_map_with_path(one, tree)
 
 
-def read_arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+def arrays_of(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     """The arrays of a safetensors file and its notes. Nothing in it can be executed."""
     try:
-        content = path.read_bytes()
         arrays = load(content)
         size = int.from_bytes(content[:8], "little")
         notes = json.loads(content[8 : 8 + size]).get("__metadata__", {})
-    except (OSError, SafetensorError, ValueError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{path} is damaged or cut short ({error}).") from None
     return arrays, notes
 
@@ -104,7 +103,8 @@ class Checkpoint:
             return
         arrays = {f"state{name}": array for name, array in named_arrays(state).items()}
         arrays |= {f"history/{name}": np.asarray(rows, order="C") for name, rows in history.items()}
-        notes = {"fingerprint": self.fingerprint, "sha256": _digest(arrays)}
+        columns = json.dumps(list(history))
+        notes = {"fingerprint": self.fingerprint, "sha256": _digest(arrays), "columns": columns}
         write_whole(self.path, save(arrays, notes))
         self._last = time.monotonic()
 
@@ -112,7 +112,7 @@ class Checkpoint:
         """The kept state and history; None where there is no file."""
         if not self.path.exists():
             return None
-        arrays, notes = read_arrays(self.path)
+        arrays, notes = arrays_of(read_whole(self.path), self.path)
         if notes.get("sha256") != _digest(arrays):
             raise InputError(f"{self.path} was changed after it was written. Fit anew.")
         if notes.get("fingerprint") != self.fingerprint:
@@ -123,5 +123,6 @@ class Checkpoint:
         cut = len("state")
         kept = {name[cut:]: a for name, a in arrays.items() if name.startswith("state")}
         cut = len("history/")
-        history = {name[cut:]: a for name, a in arrays.items() if name.startswith("history/")}
+        found = {name[cut:]: a for name, a in arrays.items() if name.startswith("history/")}
+        history = {name: found[name] for name in json.loads(notes["columns"])}
         return fill(state, kept, self.path), history

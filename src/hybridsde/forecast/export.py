@@ -9,8 +9,9 @@ import xarray as xr
 from jaxtyping import Int
 
 from hybridsde._errors import InputError
-from hybridsde._files import write_whole
+from hybridsde._files import read_text, write_whole
 from hybridsde.data import Trajectories
+from hybridsde.data.dates import Calendar
 from hybridsde.forecast.forecast import Forecast
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -94,24 +95,37 @@ def summarised(draws: xr.DataArray) -> pd.DataFrame:
     return frame.reindex(columns=columns).reset_index(drop=True)
 
 
-def write_forecast(forecast: Forecast, path: Path, *, hidden: bool = False) -> None:
-    """A table of quantiles (.csv, .parquet) or all draws (.nc)."""
+def write_forecast(
+    forecast: Forecast, path: Path, *, hidden: bool = False, calendar: Calendar | None = None
+) -> None:
+    """A table of quantiles (.csv, .parquet), with timestamps where they are known, or all draws."""
 
     def draws() -> xr.Dataset:
         return xr.Dataset({"states": forecast.states, "observations": forecast.observations})
 
-    write_table(lambda: summary(forecast, hidden=hidden), draws, path)
+    write_table(lambda: summary(forecast, hidden=hidden), draws, path, calendar)
 
 
 def write_table(
-    table: Callable[[], pd.DataFrame], draws: Callable[[], xr.Dataset], path: Path
+    table: Callable[[], pd.DataFrame],
+    draws: Callable[[], xr.Dataset],
+    path: Path,
+    calendar: Calendar | None = None,
 ) -> None:
     """A table (.csv, .parquet), or what it summarises (.nc)."""
+
+    def dated() -> pd.DataFrame:
+        found = table()
+        if calendar is not None:
+            moments = calendar.moments(found["time"].to_numpy(float))
+            found.insert(list(found.columns).index("time") + 1, "moment", moments)
+        return found
+
     if path.suffix == ".csv":
-        write_whole(path, table().to_csv(index=False))
+        write_whole(path, dated().to_csv(index=False))
     elif path.suffix == ".parquet":
         try:
-            content = table().to_parquet(index=False)
+            content = dated().to_parquet(index=False)
         except ImportError:
             raise InputError(
                 "Parquet needs pyarrow. Install it with: pip install 'hybridsde[parquet]'"
@@ -124,10 +138,7 @@ def write_table(
 
 
 def _read_times(path: Path) -> np.ndarray:
-    try:
-        lines = path.read_text(encoding="utf-8").split()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from None
+    lines = read_text(path, links=True).split()
     numbers = []
     for number, word in enumerate(lines, 1):
         try:

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from hybridsde._memory import check_memory
 from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Clock, Trajectories
 from hybridsde.data.checks import check_whole
@@ -48,6 +49,12 @@ def forecast(
                 f"`inputs` must be finite with shape {wanted}, but have {inputs.shape}."
             )
     context = spec.context
+    columns = len(spec.state_names) + len(spec.observations)
+    check_memory(
+        float(draws) * clock.size * columns,
+        f"{draws} draws of {len(history)} trajectories at {clock.shape[1]} times",
+        "Ask for fewer draws, or for some trajectories at a time.",
+    )
     path_key, noise_key = jr.split(key)
     batch = future(spec.encode(history), clock, inputs, context, spec.clock)
     found = _sample(forecaster, batch, draws, paths_per_weight, path_key).after(context)
@@ -73,7 +80,7 @@ def labelled(
     where = (clock, history.ends, history.ids)
     return Forecast(
         label(spec.raw_states(np.asarray(found.states)), *where, spec.state_names, "state"),
-        label(np.asarray(seen), *where, spec.observations, "obs"),
+        label(spec.raw_observations(np.asarray(seen)), *where, spec.observations, "obs"),
         paths_per_weight,
     )
 

@@ -19,6 +19,8 @@ from hybridsde.forecast.forecaster import AbstractForecaster
 from hybridsde.forecast.inference import AbstractInference
 from hybridsde.objective import AbstractObjective
 
+FAR = 1e3
+"""A column whose values are this many times their spread away from zero gets an offset."""
 SAME_STEP = 1e-3
 """Relative difference of two time steps that count as equal."""
 
@@ -46,6 +48,8 @@ class ModelSpec(abc.ABC):
 
     inputs: Sequence[str]
     positive: Sequence[str]
+    offsets: Mapping[str, float] | None = None
+    """What is subtracted from columns that lie far from zero, in double precision; see `encode`."""
 
     @property
     @abc.abstractmethod
@@ -160,10 +164,11 @@ class ModelSpec(abc.ABC):
             )
 
     def encode(self, data: Trajectories) -> Trajectories:
-        """Recordings as the model sees them: logarithms of positive states.
+        """Recordings as the model sees them: less their offsets, and logarithms of positive states.
 
         Values of zero or less count as missing there, which is said.
         """
+        data = self.centred(data)
         if not self.positive:
             return data
         logarithms = np.array([name in self.positive for name in data.states])
@@ -180,6 +185,17 @@ class ModelSpec(abc.ABC):
         logs = np.log(np.where(usable & logarithms, data.values, 1.0))
         return replace(data, values=np.where(logarithms, logs, data.values), observed=usable)
 
+    def centred(self, data: Trajectories) -> Trajectories:
+        """Recordings less the offsets of their columns."""
+        if not self.offsets:
+            return data
+        less = np.where(data.observed, data.values - self._offsets(data.states), 0.0)
+        return replace(data, values=less)
+
+    def _offsets(self, names: Sequence[str]) -> np.ndarray:
+        known = self.offsets or {}
+        return np.array([known.get(name, 0.0) for name in names])
+
     def _encode_quietly(self, data: Trajectories) -> Trajectories:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InputNotice)
@@ -192,7 +208,39 @@ class ModelSpec(abc.ABC):
     def raw_states(self, h: np.ndarray) -> np.ndarray:
         """States in the units of the data."""
         logarithms = np.array([name in self.positive for name in self.state_names])
-        return np.where(logarithms, np.exp(np.where(logarithms, h, 0.0)), h)
+        found = np.where(logarithms, np.exp(np.where(logarithms, h, 0.0)), h)
+        return found + self._offsets(self.state_names) if self.offsets else found
+
+    def raw_observations(self, seen: np.ndarray) -> np.ndarray:
+        """Observations that are no logarithms any more in the units of the data."""
+        return seen + self._offsets(self.observations) if self.offsets else seen
+
+
+def offsets_of(data: Trajectories, positive: Sequence[str] = ()) -> dict[str, float]:
+    """The roundest number about the middle of every column that lies far from zero.
+
+    Single precision holds seven digits: of a column whose values are 1e9 ± 1 it would leave none.
+    """
+    found = {}
+    for column, name in enumerate(data.states):
+        seen = data.values[..., column][data.observed[..., column]]
+        if name in positive or not seen.size:
+            continue
+        middle, spread = float(np.median(seen)), float(np.std(seen))
+        if spread > 0 and abs(middle) > FAR * spread:
+            found[name] = _roundest(middle - spread, middle + spread)
+    return found
+
+
+def _roundest(low: float, high: float) -> float:
+    """The number with the fewest digits in an interval."""
+    exponent = int(np.ceil(np.log10(max(abs(low), abs(high)))))
+    while True:
+        unit = 10.0**exponent
+        number = np.ceil(low / unit) * unit
+        if number <= high:
+            return float(f"{number:.15g}")
+        exponent -= 1
 
 
 def blank_batch(spec: ModelSpec) -> Batch:

@@ -91,7 +91,7 @@ def estimate_states(
 
     return StateEstimate(
         label(spec.raw_states(states), *where, spec.state_names, "state"),
-        label(np.concatenate(seen, 1), *where, spec.observations, "obs"),
+        label(spec.raw_observations(np.concatenate(seen, 1)), *where, spec.observations, "obs"),
         label(innovations[None], *where, spec.observations, "obs").isel(draw=0, drop=True),
         per_trajectory("log_evidence"),
         per_trajectory("effective"),

@@ -247,7 +247,12 @@ def feature_rows(
 def library_terms(declared: AbstractDeclaration) -> tuple[Expression, ...]:
     """Products of features up to a degree, functions of single ones, and what the user adds."""
     features = declared.features
-    plain = [name for name in features if name not in declared.positive]
+    suited = declared.numerics.called
+    plain = [
+        name
+        for name in features
+        if name not in declared.positive and (suited is None or name in suited)
+    ]
     called = tuple(Call(function, (Name(one),)) for one in plain for function in declared.functions)
     given = tuple(parse_formula(text) for text in declared.terms)
     return tuple(dict.fromkeys((*polynomials(features, declared.library_degree), *called, *given)))

@@ -145,6 +145,11 @@ class AbstractDeclaration(ModelSpec):
         return tuple(s for s, seen in zip(self.states, np.any(matrix, 0), strict=True) if not seen)
 
     @property
+    def offsets(self) -> Mapping[str, float] | None:
+        """What is subtracted from columns that lie far from zero."""
+        return self.numerics.offsets
+
+    @property
     def clock(self) -> Clock:
         """From the origin, in steps that are short against what moves."""
         return Clock(self.numerics.origin or 0.0, self.numerics.step, self.interpolation)

@@ -23,7 +23,16 @@ from hybridsde.hybrid.sparse import inclusion_prior, visible_terms
 from hybridsde.model import BayesianSDE
 from hybridsde.model.library import Basis, BayesianLibrary
 from hybridsde.physics import EquationPhysics
-from hybridsde.physics.expression import Call, Expression, Name, Number, names, text, value
+from hybridsde.physics.expression import (
+    Call,
+    Expression,
+    Name,
+    Number,
+    names,
+    substitute,
+    text,
+    value,
+)
 
 LEVEL = 1.645
 """Standard errors in half a 90 % interval."""
@@ -152,12 +161,16 @@ def discover(
     else:
         basis, mean, error, probability, explained = _of_drift(declared, model, batch, key)
     rate = np.asarray(model.scale.value.rate, float)
-    unit = rate / np.asarray(basis.size, float)[:, None]
+    unit = rate / basis.raw_size()[:, None]
     count = len(basis.terms)
+    apart = {
+        name: Call("-", (Name(name), Number(offset)))
+        for name, offset in (declared.offsets or {}).items()
+    }
     terms = [
         LearnedTerm(
             state,
-            basis.terms[i],
+            substitute(basis.terms[i], apart),
             float(mean[i, j] * unit[i, j]),
             float(error[i, j] * unit[i, j]),
             float(probability[i, j]),

@@ -1,6 +1,6 @@
 """How a hybrid is computed: the origin of time, the longest step, the scheme, and hidden sizes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -37,6 +37,8 @@ class Numerics:
     - `origin`: the time that `t` counts from.
     - `step`: the longest step of the solver, in units of time.
     - `scheme`: "Heun", or "Rosenbrock" for stiff physics.
+    - `offsets`: what is subtracted from columns that lie far from zero, by name.
+    - `called`: what functions of the library, such as sin, are taken of; all by default.
     - `typical`: mean and standard deviation of states that are never measured, by name.
     """
 
@@ -44,6 +46,8 @@ class Numerics:
     step: float | None = None
     scheme: str | None = None
     typical: Mapping[str, tuple[float, float]] | None = None
+    offsets: Mapping[str, float] | None = None
+    called: Sequence[str] | None = None
     why: str | None = None
     """What decided the step, in words."""
 

@@ -26,6 +26,7 @@ from hybridsde.hybrid.check_declaration import check_declaration
 from hybridsde.hybrid.declaration import NETWORK, AbstractDeclaration
 from hybridsde.hybrid.defaults import default_solver, default_training
 from hybridsde.hybrid.forecaster import SDEForecaster
+from hybridsde.hybrid.offsets import centred
 from hybridsde.hybrid.settle import settle
 from hybridsde.hybrid.sparse import fit_sparse
 from hybridsde.model.bayesian import SampledNetworks
@@ -105,7 +106,8 @@ class HybridSDE(AbstractDeclaration):
 
     def settled(self, data: Trajectories) -> "HybridSDE":
         """With origin, step, scheme, and first guesses by least squares on the known equations."""
-        return settle(self, self._encode_quietly(data))
+        found = centred(self, data)
+        return settle(found, found._encode_quietly(data))
 
     def init(self, batch: Batch, *, key: PRNGKeyArray) -> BayesianSDE:
         """The untrained model, its scales measured on `batch`. Can be mapped over repetitions."""

@@ -44,6 +44,25 @@ def polynomials(features: Sequence[str], degree: int) -> tuple[Expression, ...]:
     return tuple(found)
 
 
+def powers(term: Expression) -> dict[str, int] | None:
+    """The exponent of every name in a product; None where a term is no product of names."""
+    if isinstance(term, Name):
+        return {term.name: 1}
+    if term == Number(1.0):
+        return {}
+    if not isinstance(term, Call) or term.function not in ("*", "^"):
+        return None
+    first, second = term.arguments
+    if term.function == "^":
+        if not (isinstance(first, Name) and isinstance(second, Number)):
+            return None
+        return {first.name: int(second.value)} if second.value.is_integer() else None
+    found = powers(first), powers(second)
+    if found[0] is None or found[1] is None:
+        return None
+    return {n: found[0].get(n, 0) + found[1].get(n, 0) for n in {**found[0], **found[1]}}
+
+
 class Bumps(eqx.Module):
     """Functions whose random sums are a Gaussian process: φ(x) = L⁻¹ k(x, Z), L Lᵀ = k(Z, Z).
 
@@ -92,7 +111,11 @@ def _kernel(
 
 
 class Basis(eqx.Module):
-    """Terms of raw features, each divided by its root mean square over the rows; and bumps."""
+    """Terms of raw features, each divided by its root mean square over the rows; and bumps.
+
+    Products are formed of features in units of their own size, so that the third power of a large
+    number does not leave single precision.
+    """
 
     terms: tuple[Expression, ...] = eqx.field(static=True)
     features: tuple[str, ...] = eqx.field(static=True)
@@ -104,7 +127,7 @@ class Basis(eqx.Module):
     high: Float[Array, " feature"]
     """Standardised features are held inside these."""
     size: Float[Array, " term"]
-    """Root mean squares of the terms."""
+    """Root mean squares of the terms, of products in those units."""
     bumps: Bumps | None = None
 
     @classmethod
@@ -137,15 +160,32 @@ class Basis(eqx.Module):
         """The terms as text."""
         return tuple(text(term) for term in self.terms)
 
+    @property
+    def units(self) -> Float[Array, " feature"]:
+        """The size of every feature."""
+        size = jnp.sqrt(self.scale.mean**2 + self.scale.sd**2)
+        return jnp.where(np.array(self.logarithms), jnp.exp(self.scale.mean), size)
+
+    def raw_size(self) -> Float[np.ndarray, " term"]:
+        """Root mean squares of the terms in raw units, in double precision."""
+        units = dict(zip(self.features, np.asarray(self.units, float), strict=True))
+        factors = [
+            np.prod([units[name] ** power for name, power in (powers(term) or {}).items()])
+            for term in self.terms
+        ]
+        return np.asarray(self.size, float) * np.array(factors)
+
     def __call__(self, x: Float[Array, " feature"]) -> Float[Array, " column"]:
         """All functions at standardised features."""
         inside = jnp.clip(x, self.low, self.high)
         raw = self.scale.inverse(inside)
-        quantities = {
-            name: jnp.exp(one) if logarithm else one
-            for name, one, logarithm in zip(self.features, raw, self.logarithms, strict=True)
-        }
-        found = [jnp.asarray(value(term, quantities), x.dtype) for term in self.terms]
+        raw = jnp.where(np.array(self.logarithms), jnp.exp(raw), raw)
+        plain = dict(zip(self.features, raw, strict=True))
+        small = dict(zip(self.features, raw / self.units, strict=True))
+        found = [
+            jnp.asarray(value(term, plain if powers(term) is None else small), x.dtype)
+            for term in self.terms
+        ]
         read = jnp.stack(found) / self.size if found else jnp.zeros(0, x.dtype)
         return read if self.bumps is None else jnp.concatenate([read, self.bumps(inside)])
 

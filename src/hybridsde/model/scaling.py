@@ -131,14 +131,16 @@ def rough_diffusion(batch: Batch, lift: Float[Array, "state obs"]) -> Float[Arra
     """A first guess at a diagonal G from how much neighbouring slopes disagree.
 
     For a Wiener process of spread G, v_{k+1} − v_k has variance G²(1/Δt_k + 1/Δt_{k+1}). Curvature
-    of the drift and observation noise are counted in, so the guess errs on the large side. A
-    state that no observation informs gets the mean guess, in units of its own spread.
+    of the drift and observation noise are counted in, so the guess errs on the large side. It is at
+    least what moves a path by a thousandth of the spread of the data while they last. A state that
+    no observation informs gets the mean guess, in units of its own spread.
     """
     v = _Slopes.of(batch)
     expected = 1 / v.dt[:, 1:] + 1 / v.dt[:, :-1]
     square = jnp.diff(v.slope, axis=1) ** 2 / expected
     guess = jnp.sqrt(jnp.mean(square, (0, 1), where=v.seen[:, 1:]))
     sd = Standardiser.of(batch.values, batch.observed).sd
-    guess = jnp.where(jnp.isfinite(guess) & (guess > 1e-3 * sd), guess, 1e-3 * sd)
+    least = 1e-3 * sd / jnp.sqrt(batch.steps.sum(1).max())
+    guess = jnp.where(jnp.isfinite(guess) & (guess > least), guess, least)
     lifted = jnp.sqrt(lift**2 @ guess**2)
     return jax.lax.stop_gradient(jnp.where(lifted > 0, lifted, jnp.mean(guess / sd)))

@@ -69,6 +69,16 @@ def names(expression: Expression) -> Iterator[Name]:
             yield from names(argument)
 
 
+def substitute(expression: Expression, parts: Mapping[str, Expression]) -> Expression:
+    """The formula with some of its names replaced by formulas."""
+    if isinstance(expression, Name):
+        return parts.get(expression.name, expression)
+    if isinstance(expression, Call):
+        inside = tuple(substitute(argument, parts) for argument in expression.arguments)
+        return Call(expression.function, inside, expression.column)
+    return expression
+
+
 def value(expression: Expression, quantities: Mapping[str, Scalar]) -> Scalar:
     """The number that a formula gives; can be compiled and differentiated."""
     if isinstance(expression, Number):

@@ -122,6 +122,7 @@ def others(project: Project, methods: str) -> list[Candidate]:
             spec = replace(spec, inputs=tuple(model.inputs))
         try:
             spec.check_training(split.train)
+            spec = spec.settled(split.train)
             for data in (project.test, split.validation):
                 if data is not None:
                     spec.check_later(data)
@@ -198,7 +199,7 @@ def repeat(
         draws=project.settings.forecast.draws,
         keys=_keys(numbers, Stream.FORECAST),
         adjust=calibrated,
-        plausible=jnp.asarray(plausible_range(project.split.train, spec.positive)),
+        plausible=jnp.asarray(plausible_range(spec.centred(project.split.train), spec.positive)),
     )
 
 

@@ -1,5 +1,6 @@
 """A comparison on disk: scores as they come, so that one that was stopped goes on."""
 
+import io
 from collections.abc import Collection
 from importlib.metadata import version
 from pathlib import Path
@@ -9,7 +10,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from hybridsde._errors import InputError
-from hybridsde._files import make_folder, write_whole
+from hybridsde._files import is_partial, make_folder, read_text, remove_partial, write_whole
 from hybridsde.data.hashing import series_hashes
 from hybridsde.fit import CallbackFactory
 from hybridsde.fit.checkpoint import fingerprint
@@ -17,6 +18,7 @@ from hybridsde.forecast import SCORES
 from hybridsde.project.compare import OWN, Candidate, compare, parts_of, seeds_of
 from hybridsde.project.project import Project
 from hybridsde.registry import SYSTEMS
+from hybridsde.store.lock import LOCK, locked
 from hybridsde.store.spec_io import physics_source
 
 SCORES_FILE, MARK_FILE = "scores.csv", "comparison.mark"
@@ -27,7 +29,8 @@ def check_folder(out: Path, project: Project, seeds: int, *, resume: bool) -> No
     if project.test is None:
         raise InputError("A comparison needs held-out recordings: set data.test above 0.")
     mark = out / MARK_FILE
-    if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not mark.exists())):
+    strange = out.is_dir() and not all(p.name == LOCK or is_partial(p) for p in out.iterdir())
+    if out.exists() and (not out.is_dir() or (strange and not mark.exists())):
         raise InputError(f"{out} exists and is not an empty folder. Choose another.")
     if not (out / SCORES_FILE).exists():
         return
@@ -36,7 +39,7 @@ def check_folder(out: Path, project: Project, seeds: int, *, resume: bool) -> No
             f"{out} holds a comparison. Say --resume to go on with it or to add systems, or choose "
             "another folder."
         )
-    if mark.read_text().strip() != _fingerprint(project, seeds):
+    if read_text(mark).strip() != _fingerprint(project, seeds):
         raise InputError(
             f"{out} holds a comparison with other settings, recordings or seeds, or of another "
             "version. Choose another folder."
@@ -58,15 +61,18 @@ def compare_into(
     """
     check_folder(out, project, seeds, resume=resume)
     make_folder(out)
-    write_whole(out / MARK_FILE, f"{_fingerprint(project, seeds)}\n")
-    path = out / SCORES_FILE
-    scores = pd.DataFrame(columns=["method", "objective"])
-    if path.exists():
-        scores = _complete(read_scores(path), np.asarray(seeds_of(project, seeds)))
-    for part in compare(project, seeds, watch, compared, skip=parts_of(scores)):
-        scores = pd.concat([scores, part], ignore_index=True) if len(scores) else part
-        write_whole(path, scores.to_csv(index=False))
-    return scores
+    with locked(out):
+        check_folder(out, project, seeds, resume=resume)  # somebody may have used it a moment ago
+        remove_partial(out)
+        write_whole(out / MARK_FILE, f"{_fingerprint(project, seeds)}\n")
+        path = out / SCORES_FILE
+        scores = pd.DataFrame(columns=["method", "objective"])
+        if path.exists():
+            scores = _complete(read_scores(path), np.asarray(seeds_of(project, seeds)))
+        for part in compare(project, seeds, watch, compared, skip=parts_of(scores)):
+            scores = pd.concat([scores, part], ignore_index=True) if len(scores) else part
+            write_whole(path, scores.to_csv(index=False))
+        return scores
 
 
 def _complete(scores: pd.DataFrame, seeds: np.ndarray) -> pd.DataFrame:
@@ -79,8 +85,8 @@ def _complete(scores: pd.DataFrame, seeds: np.ndarray) -> pd.DataFrame:
 def read_scores(path: Path) -> pd.DataFrame:
     """The scores that a comparison left; an `InputError` if they cannot be read."""
     try:
-        scores = pd.read_csv(path)
-    except (OSError, ValueError):
+        scores = pd.read_csv(io.StringIO(read_text(path)))
+    except ValueError:
         scores = pd.DataFrame()
     numbers = [*SCORES, "seed"]
     sound = len(scores) > 0 and {"method", "objective", *numbers} <= set(scores.columns)

@@ -9,18 +9,19 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError
-from hybridsde._files import make_folder, write_whole
+from hybridsde._files import is_partial, make_folder, remove_partial, write_whole
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Training
 from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.known_check import check_known
 from hybridsde.objective import AbstractSDEObjective
 from hybridsde.project.settings import ForecastSettings, Settings, part_of
-from hybridsde.project.settings_file import read_settings
+from hybridsde.project.settings_file import settings_bytes, settings_of
 from hybridsde.project.split import Split, read_split
 from hybridsde.run import Run, certified, fit
 from hybridsde.run.fitting import training_windows
-from hybridsde.store.folder import CHECKPOINT, RUN, UNFINISHED
+from hybridsde.store.folder import CHECKPOINT, RUN, UNFINISHED, kept_file
+from hybridsde.store.lock import LOCK, locked
 from hybridsde.store.metadata import Scores
 
 DATA, SETTINGS = "data.csv", "settings.toml"
@@ -34,6 +35,8 @@ class Project:
 
     settings: Settings
     source: Path
+    text: bytes
+    """The settings file as it was read."""
     model: HybridSDE
     data: Trajectories
     split: Split
@@ -42,7 +45,8 @@ class Project:
     def open(cls, source: str | Path) -> "Project":
         """Read settings and data, and check them against each other."""
         source = Path(source)
-        settings = read_settings(source)
+        text = settings_bytes(source)
+        settings = settings_of(text, source)
         parts = (part_of(settings.data.test), part_of(settings.data.validation))
         try:
             data = settings.read_data(source.parent)
@@ -56,7 +60,7 @@ class Project:
             raise
         except ValueError as error:
             raise InputError(f"{source}: {error}") from None
-        return cls(settings, source, model, data, split)
+        return cls(settings, source, text, model, data, split)
 
     @cached_property
     def prior_and_bound(self) -> tuple[Trajectories, Trajectories | None]:
@@ -117,20 +121,33 @@ class Project:
     def fit_into(
         self, out: Path, *, resume: bool = False, callbacks: Iterable[Callback] = ()
     ) -> Run:
-        """Train into a folder: settings, data, checkpoints on the way, and the finished run."""
+        """Train into a folder: settings, data, checkpoints on the way, and the finished run.
+
+        The folder is held meanwhile. A fit that was killed after its run was complete is only
+        tidied up.
+        """
         check_target(out, resume=resume)
         make_folder(out)
-        write_whole(out / UNFINISHED, "This fit is under way, or was stopped: see --resume.\n")
-        run = self.fit(out / CHECKPOINT, callbacks)
-        write_whole(out / SETTINGS, self.source.read_bytes())
-        write_whole(out / DATA, self.split.to_frame().to_csv(index=False))
-        if self.test is not None:
-            scores = plain_scores(run.score(self.test, draws=self.settings.forecast.draws))
-            run = replace(run, metadata=replace(run.metadata, test_scores=scores))
-        run.save(out)
-        for name in (CHECKPOINT, UNFINISHED):
-            (out / name).unlink(missing_ok=True)
+        with locked(out):
+            check_target(out, resume=resume)  # somebody may have used it a moment ago
+            remove_partial(out)
+            if (out / RUN).exists():
+                run = Run.load(out, trust=True)
+            else:
+                mark = "This fit is under way, or was stopped: see --resume.\n"
+                write_whole(out / UNFINISHED, mark)
+                run = self._scored(self.fit(out / CHECKPOINT, callbacks))
+                data = self.split.to_frame().to_csv(index=False).encode()
+                run.save(out, {SETTINGS: self.text, DATA: data})
+            for name in (CHECKPOINT, UNFINISHED):
+                (out / name).unlink(missing_ok=True)
         return run
+
+    def _scored(self, run: Run) -> Run:
+        if self.test is None:
+            return run
+        scores = plain_scores(run.score(self.test, draws=self.settings.forecast.draws))
+        return replace(run, metadata=replace(run.metadata, test_scores=scores))
 
 
 def settled(model: HybridSDE, train: Trajectories, substeps: int | None) -> HybridSDE:
@@ -143,18 +160,25 @@ def settled(model: HybridSDE, train: Trajectories, substeps: int | None) -> Hybr
 
 def check_target(out: Path, *, resume: bool) -> None:
     """An `InputError` unless a fit may write into this folder."""
-    if (out / RUN).exists():
+    begun = (out / UNFINISHED).exists()
+    if (out / RUN).exists() and not (begun and resume):
         raise InputError(f"{out} holds a finished run. Choose another folder, or remove it.")
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file. Choose another name for the folder.")
-    begun = (out / UNFINISHED).exists()
     if begun and not resume:
         raise InputError(
             f"{out} holds a fit that was not finished. Say --resume to go on, or choose another "
             "folder."
         )
-    if out.is_dir() and not begun and any(out.iterdir()):
+    if not begun and not _empty(out):
         raise InputError(f"{out} exists and is not empty. Choose another folder.")
+
+
+def _empty(folder: Path) -> bool:
+    """Whether a folder holds nothing but what a process leaves that is killed at its first step."""
+    if not folder.is_dir():
+        return True
+    return all(path.name == LOCK or is_partial(path) for path in folder.iterdir())
 
 
 def plain_scores(scores: pd.DataFrame) -> Scores:
@@ -179,4 +203,5 @@ def split_of(folder: Path, run: Run) -> Split:
     path = folder / DATA
     if not path.exists():
         raise InputError(f"{folder} keeps no recordings ({DATA} is missing). Name a file: --data.")
-    return read_split(path, run.spec.observations, tuple(run.spec.inputs))
+    content = kept_file(folder, DATA)
+    return read_split(content, path, run.spec.observations, tuple(run.spec.inputs))

@@ -1,6 +1,6 @@
 """Which recordings a command uses with a run: those of a file, or those that its folder keeps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +9,7 @@ import pandas as pd
 from hybridsde._errors import InputError
 from hybridsde.certify import Certificate, ConformalBand
 from hybridsde.data import Trajectories, read_table
+from hybridsde.data.dates import Calendar
 from hybridsde.forecast import Forecast, StateEstimate
 from hybridsde.forecast.export import future_of
 from hybridsde.project.project import forecast_settings, plain_scores, split_of
@@ -26,8 +27,9 @@ def open_run(folder: Path, data: str | None, *, trust: bool) -> tuple[Run, Traje
         raise InputError(f"{folder} was saved from Python, without settings. Use it from Python.")
     if data is not None:
         settings = check_settings(dict(run.metadata.settings), str(folder))
+        columns = replace(settings.columns, epoch=run.metadata.epoch)
         separator = settings.data.separator
-        return run, read_table(data, settings.columns, separator=separator, strict=False)
+        return run, read_table(data, columns, separator=separator, strict=False)
     kept = split_of(folder, run).test
     if kept is None:
         raise InputError(f"{folder} kept no recordings for a test. Name a file: --data.")
@@ -66,11 +68,18 @@ def backtest_run(
 
 def states_run(
     folder: Path, data: str | None, draws: int | None, *, smooth: bool, trust: bool
-) -> StateEstimate:
+) -> tuple[StateEstimate, Calendar | None]:
     """Every state at every row of recordings, given all of them or those up to it."""
     run, recordings = open_run(folder, data, trust=trust)
     count = draws or forecast_settings(run).draws
-    return (run.smooth if smooth else run.filter)(recordings, draws=count)
+    return (run.smooth if smooth else run.filter)(recordings, draws=count), calendar_of(run)
+
+
+def calendar_of(run: Run) -> Calendar | None:
+    """What the times of a run stand for; None where they are numbers."""
+    unit = (run.metadata.settings or {}).get("data", {}).get("unit")
+    epoch = run.metadata.epoch
+    return None if unit is None or epoch is None else Calendar(unit, epoch)
 
 
 FIRST, LAST = "first", "last"
@@ -85,7 +94,7 @@ def forecast_run(
     *,
     begin: str = LAST,
     trust: bool,
-) -> Forecast:
+) -> tuple[Forecast, Calendar | None]:
     """Forecasts after the last measured row of recordings, or after their first rows.
 
     Inputs are those that the table holds; rows without values at its end are times to forecast.
@@ -108,13 +117,14 @@ def forecast_run(
         interpolation=columns.get("interpolation", "held"),
     )
     count, shared = draws or settings.draws, settings.paths_per_weight
-    return run.forecast(
+    found = run.forecast(
         recordings.cut([(n, 0, int(rows)) for n, rows in enumerate(given)]).named(recordings.ids),
         clock,
         inputs=inputs,
         draws=count,
         paths_per_weight=None if count % shared else shared,
     )
+    return found, calendar_of(run)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from hybridsde._errors import InputError
 from hybridsde._parameters import AbstractParameter, Bounded, Free
@@ -28,11 +28,23 @@ from hybridsde.project.split import Part, Period
 from hybridsde.run.fitting import forecast_windows
 
 Share = Annotated[float, Field(ge=0, lt=1)]
-Positive = Annotated[float, Field(gt=0)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
+LARGEST = 1e30
+"""Numbers beyond this do not fit into single precision together with what is made of them."""
+Positive = Annotated[float, Field(gt=0, le=LARGEST)]
+Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Width = Annotated[int, Field(ge=1, le=4096)]
+Column = Annotated[str, Field(min_length=1, max_length=200)]
 Spread = Literal["learn"] | Positive | list[Positive]
-Limit = Annotated[float, Field(allow_inf_nan=True)]
+
+
+def _limit(value: float) -> float:
+    if math.isnan(value) or (math.isfinite(value) and abs(value) > LARGEST):
+        raise ValueError(f"a limit must lie within {LARGEST:g}, or be inf")
+    return value
+
+
+Limit = Annotated[float, AfterValidator(_limit)]
 
 
 class _Table(BaseModel):
@@ -55,18 +67,18 @@ class DataSettings(_Table):
     """[data]: where the recordings are and what their columns mean."""
 
     files: str | list[str]
-    states: list[str] = Field(min_length=1)
-    time: str = "t"
-    id: str | None = None
-    inputs: list[str] = []
+    states: list[Column] = Field(min_length=1)
+    time: Column = "t"
+    id: Column | None = None
+    inputs: list[Column] = []
     interpolation: Literal["held", "linear"] = "held"
     """Of the inputs, between their rows."""
     unit: str | None = None
-    quantity: str | None = None
+    quantity: Column | None = None
     """In a long table: the column that names what a row measures; `value` holds it."""
-    value: str | None = None
+    value: Column | None = None
     separator: Annotated[str, Field(min_length=1, max_length=1)] = ","
-    hidden_states: list[str] = []
+    hidden_states: list[Column] = []
     """States that exist but are never measured."""
     positive: list[str] = []
     """States that cannot be zero or less, such as populations; modelled by their logarithm."""
@@ -84,8 +96,8 @@ class ParameterSettings(_Table):
 
     value: Finite
     learn: bool = False
-    low: float | None = None
-    high: float | None = None
+    low: Finite | None = None
+    high: Finite | None = None
 
     @model_validator(mode="after")
     def _ordered(self):
@@ -144,11 +156,11 @@ class ModelSettings(_Table):
 
     learned: Kind | Annotated[list[Kind], Field(min_length=1, max_length=2)] = "auto"
     """What the learned part is made of: a library of terms, a process, networks, or auto."""
-    degree: Count | None = None
+    degree: Annotated[int, Field(ge=1, le=9)] | None = None
     functions: list[str] = list(HybridSDE.functions)
     terms: list[str] = []
     """Terms of your own in the library, such as "u/(1 + u)"."""
-    hidden: list[Count] = list(HybridSDE.hidden or ())
+    hidden: Annotated[list[Width], Field(max_length=16)] = list(HybridSDE.hidden or ())
     activation: Literal["softplus", "tanh", "relu", "silu", "gelu", "elu"] = "softplus"
     weights: Literal["path", "local"] = "path"
     diffusion: Spread = "learn"
@@ -159,7 +171,7 @@ class ModelSettings(_Table):
     """What the learned part of a state may depend on, by name of the state."""
     far: Literal["fade", "free"] = "fade"
     prior_sd: Positive = HybridSDE.prior_sd
-    members: Count = HybridSDE.members
+    members: Annotated[int, Field(ge=1, le=256)] = HybridSDE.members
 
 
 class TrainSettings(_Table):
@@ -173,7 +185,7 @@ class TrainSettings(_Table):
     samples: Count | None = None
     epochs: Count | None = None
     batch_size: Count = Training.batch_size
-    learning_rate: Positive = Training.learning_rate
+    learning_rate: Annotated[float, Field(gt=0, le=10)] = Training.learning_rate
     clip: Positive = 10.0
     substeps: Count | None = None
     piece: Annotated[int, Field(ge=2)] = LONGEST
@@ -222,7 +234,7 @@ class TrainSettings(_Table):
 class ForecastSettings(_Table):
     """[forecast]: how many futures are drawn."""
 
-    draws: Annotated[int, Field(ge=2)] = 200
+    draws: Annotated[int, Field(ge=2, le=1_000_000)] = 200
     paths_per_weight: Count = 4
     horizon: Annotated[int, Field(ge=1)] | None = None
     """How many rows ahead are scored, from every such row on; whole trajectories by default."""

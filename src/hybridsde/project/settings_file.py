@@ -7,24 +7,38 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from hybridsde._errors import InputError, suggest
+from hybridsde._files import read_whole
 from hybridsde.project.settings import ParameterSettings, Settings
+
+MOST_BYTES = 2**22
+"""Of a settings file."""
 
 
 def read_settings(path: Path) -> Settings:
     """Settings from a TOML file; an `InputError` names the key that is wrong."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    return settings_of(settings_bytes(path), path)
+
+
+def settings_bytes(path: Path) -> bytes:
+    """A settings file as it stands."""
+    if not path.exists():
         names = [p.name for p in path.parent.glob("*.toml")] if path.parent.is_dir() else []
         raise InputError(
             f"There is no settings file {path}.{suggest(path.name, names)} `hybridsde init "
             "FILE.csv` writes one."
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        )
+    return read_whole(path, links=True, most=MOST_BYTES)
+
+
+def settings_of(content: bytes, path: Path) -> Settings:
+    """Settings from the content of a file."""
+    try:
+        found = tomllib.loads(content.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not text ({error.reason}). Save it in UTF-8.") from None
+    except (tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
         raise InputError(f"{path} is not TOML: {error}.") from None
-    return check_settings(content, str(path))
+    return check_settings(found, str(path))
 
 
 def check_settings(content: dict, source: str) -> Settings:
@@ -48,7 +62,7 @@ def _first(error: ValidationError) -> str:
         )
     if found["type"] == "missing":
         return f"[{'.'.join(places[:-1])}] needs the key {places[-1]!r}."
-    message = found["msg"].removeprefix("Value error, ")
+    message = found["msg"].removeprefix("Value error, ").replace("Input should", "it should")
     given = found.get("input")
     shown = "" if isinstance(given, BaseModel | dict) or given is None else f" (found {given!r})"
     return f"{'.'.join(places) or 'settings'}: {message}{shown}."

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError
+from hybridsde._files import read_text
 from hybridsde.data import raw_table
 from hybridsde.data.parsing import as_numbers
 
@@ -188,11 +189,8 @@ def _quoted(text: str) -> str:
 
 
 def _separator(table: Path) -> str:
-    try:
-        with table.open(encoding="utf-8-sig") as file:
-            header = next((line for line in file if not line.startswith("#")), "")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{table} cannot be read: {error}.") from None
+    lines = read_text(table, links=True).splitlines()
+    header = next((line for line in lines if not line.startswith("#")), "")
     return max((",", ";", "\t", "|"), key=header.count)
 
 

@@ -1,5 +1,6 @@
 """Which recordings are trained on, which choose the epoch, and which are kept for scores."""
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -173,12 +174,16 @@ def _end_blocks(data: Trajectories, share: float) -> tuple[Trajectories, Traject
     return data.cut(left), data.cut(kept)
 
 
-def read_split(path: Path, states: tuple[str, ...], inputs: tuple[str, ...]) -> Split:
-    """The inverse of `Split.to_frame`, from a CSV file."""
+def read_split(
+    content: bytes, path: Path, states: tuple[str, ...], inputs: tuple[str, ...]
+) -> Split:
+    """The inverse of `Split.to_frame`, from the content of a CSV file."""
     columns = Columns(states, TIME, ID, inputs)
     parts = {}
     try:
-        frame = pd.read_csv(path, dtype=str)  # numbers are read as those of a user are: exactly
+        frame = pd.read_csv(
+            io.BytesIO(content), dtype=str
+        )  # numbers are read as those of a user are: exactly
         if ORIGIN not in frame:  # as older versions wrote it
             frame[ORIGIN] = frame[ID]
         origins = dict(zip(frame[ID], frame[ORIGIN], strict=True))

@@ -8,6 +8,7 @@ import pandas as pd
 from rich.table import Table
 
 from hybridsde._errors import InputError
+from hybridsde._files import read_text
 from hybridsde.certify import Certificate, ConformalBand
 from hybridsde.report.panels import BLUE, GREEN, INK, ORANGE, PINK, Panel
 from hybridsde.report.terminal import frame_table
@@ -46,7 +47,7 @@ def read_certificates(folder: Path) -> list[dict[str, Any]]:
     shown = []
     for path in sorted((folder / FOLDER).glob("*.json")):
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            found = json.loads(read_text(path, most=2**22))
             is_band = "radius" in found
             one = {
                 "title": "Conformal band" if is_band else f"{found['kind']}: {found['loss']}",

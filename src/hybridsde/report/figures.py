@@ -1,11 +1,13 @@
 """Figures that compare forecasts."""
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 
 import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
 
+from hybridsde._files import write_whole
 from hybridsde.data import Trajectories
 from hybridsde.forecast import Forecast
 from hybridsde.forecast.chart import draw_fan
@@ -83,10 +85,17 @@ def _limits(values, margin: float = 0.35) -> tuple[float, float]:
     return float(values.min() - margin * spread), float(values.max() + margin * spread)
 
 
+def write_figure(figure: Figure, path: Path) -> None:
+    """Write a figure as its name says, in full or not at all."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=path.suffix[1:], dpi=150)
+    write_whole(path, buffer.getvalue())
+
+
 def save(figure: Figure, folder: Path, name: str) -> list[str]:
     """Write a figure twice and close it."""
     names = [f"{name}.png", f"{name}.svg"]
     for each in names:
-        figure.savefig(folder / each, dpi=150)
+        write_figure(figure, folder / each)
     plt.close(figure)
     return names

@@ -19,6 +19,7 @@ from hybridsde.report import drift, panels
 from hybridsde.report.certificates import read_certificates
 from hybridsde.report.html import render_template
 from hybridsde.run import Run
+from hybridsde.store.folder import kept_file, read_content
 
 DRAWS = 400
 FANS = 3
@@ -43,6 +44,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
     settings = dict(run.metadata.settings or {})
     unit = settings.get("data", {}).get("unit")
     hybrid = drift.Hybrid.of(run, split.train)
+    content = read_content(folder)
     clock = f"time, {unit}" if unit else "time"
     held_out = (
         None if split.test is None else forecast_settings(run).cut(split.test, run.spec.context)
@@ -82,7 +84,9 @@ def render(folder: Path, run: Run, split: Split) -> str:
         diagnostics=None if split.test is None else _diagnostics(run, split.test, clock),
         certificates=read_certificates(folder),
         settings=_settings_text(folder, settings),
-        versions=json.loads((folder / "run.json").read_text())["versions"],
+        versions=content["versions"],
+        machine=content.get("machine", {}),
+        hashes=content["sha256"],
         seed=run.seed,
     )
 
@@ -171,7 +175,6 @@ def _diagnostics(run: Run, held_out: Trajectories, clock: str) -> dict[str, Any]
 
 
 def _settings_text(folder: Path, settings: dict[str, Any]) -> str:
-    path = folder / SETTINGS
-    if path.exists():
-        return path.read_text(encoding="utf-8")
+    if (folder / SETTINGS).exists():
+        return kept_file(folder, SETTINGS).decode("utf-8-sig", errors="replace")
     return escape(json.dumps(settings, indent=1))

@@ -153,7 +153,8 @@ def _fit(
         interval,
         kept_epoch=int(fitted.kept) if trained else None,
         parameters=_parameters(model, fitted.model, batch),
-        plausible=plausible_range(data, model.positive),
+        plausible=plausible_range(model.centred(data), model.positive),
+        epoch=data.epoch,
     )
     run = Run(model, fitted.model, history, bool(fitted.diverged), seed, metadata)
     if validation is None or not run.forecaster.spreads():

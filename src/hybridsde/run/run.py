@@ -1,5 +1,6 @@
 """A fitted model and what one does with it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError
+from hybridsde._memory import check_memory
 from hybridsde._streams import Stream, stream
 from hybridsde._types import Array, Numbers, PRNGKeyArray
 from hybridsde.certify import (
@@ -69,8 +71,8 @@ class Run:
             found.metadata,
         )
 
-    def save(self, folder: str | Path) -> None:
-        """Write everything needed to forecast again into a new folder."""
+    def save(self, folder: str | Path, files: Mapping[str, bytes] | None = None) -> None:
+        """Write everything needed to forecast again into a new folder, `files` beside it."""
         folder = Path(folder)
         if (folder / RUN).exists():
             raise InputError(f"{folder} holds a run already. Choose another folder.")
@@ -84,6 +86,7 @@ class Run:
                 self.seed,
                 self.metadata,
             ),
+            files,
         )
 
     def forecast(
@@ -194,6 +197,7 @@ class Run:
         """
         self.subject.check(data)
         check_whole(draws, "draws", least=2)
+        self._check_room(draws, len(data) * (origins or int(data.lengths.max())) * horizon)
         return backtest(
             self.spec,
             self.forecaster,
@@ -211,6 +215,7 @@ class Run:
         """Scores of forecasts from the first rows of every series, per observation and overall."""
         self.subject.check(data)
         check_whole(draws, "draws", least=2)
+        self._check_room(draws, data.times.size)
         table = evaluate(
             self.forecaster,
             self.spec.batch(data),
@@ -295,6 +300,14 @@ class Run:
     def _plausible(self) -> Array | None:
         ends = self.metadata.plausible
         return None if ends is None else jnp.asarray(ends)
+
+    def _check_room(self, draws: int, rows: int) -> None:
+        columns = len(self.spec.state_names) + len(self.spec.observations)
+        check_memory(
+            float(draws) * rows * columns,
+            f"Scores of {draws} draws at {rows} rows",
+            "Ask for fewer draws, or for some trajectories at a time.",
+        )
 
     def _check_steps(self, clock: np.ndarray) -> None:
         interval = self.metadata.interval

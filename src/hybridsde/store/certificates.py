@@ -4,7 +4,7 @@ import hashlib
 import json
 from pathlib import Path
 
-from hybridsde._files import make_folder
+from hybridsde._files import own_folder
 from hybridsde.certify import Certificate, ConformalBand
 
 FOLDER = "certificates"
@@ -12,7 +12,7 @@ FOLDER = "certificates"
 
 def keep_certificate(folder: Path, name: str, found: Certificate | ConformalBand) -> Path:
     """Write one beside those that are there; its name tells it apart by its content."""
-    make_folder(folder / FOLDER)
+    own_folder(folder / FOLDER)
     digest = hashlib.sha256(json.dumps(found.to_dict(), sort_keys=True).encode()).hexdigest()
     path = folder / FOLDER / f"{name}-{digest[:6]}.json"
     found.save(path)

@@ -6,7 +6,7 @@ from typing import Any
 
 from hybridsde._errors import InputError
 
-FORMAT = 3
+FORMAT = 4
 FIRST_NAMES = {
     ".state_mean": ".states.mean",
     ".state_sd": ".states.sd",
@@ -18,8 +18,9 @@ FIRST_NAMES = {
 """Ends of the names that arrays had in format 1, and have now."""
 
 
-KEPT = ("weights_sha256", "diverged", "seed", "versions")
-FIRST_NEEDED = ("model", "solver", "seen", "seen_steps", "seen_origins", "spread", *KEPT)
+KEPT = ("diverged", "seed", "versions")
+FIRST_FACTS = ("seen", "seen_steps", "seen_origins", "spread", "weights_sha256")
+FIRST_NEEDED = ("model", "solver", *FIRST_FACTS, *KEPT)
 """What a folder in format 1 must say; those of the first weeks do not say what they have seen."""
 
 
@@ -27,10 +28,12 @@ def upgraded(written: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """The content of `run.json` as this version writes it; an `InputError` where it cannot be."""
     if written["format"] == FORMAT:
         return dict(written)
+    if written["format"] == 3:
+        return _with_hashes(written)
     if written["format"] == 2:
-        return {**written, "spec": _second_spec(written["spec"])}
+        return _with_hashes({**written, "spec": _second_spec(written["spec"])})
     if written["format"] == 1:
-        return _from_first(written, folder)
+        return _with_hashes(_from_first(written, folder))
     raise InputError(
         f"{folder} has format {written['format']}, this version of hybridsde reads formats 1 to "
         f"{FORMAT}. It was written by version {_author(written)}."
@@ -47,6 +50,12 @@ def array_name(name: str, written: int) -> str:
     return f".model{name}"
 
 
+def _with_hashes(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Until format 3 only the weights had a hash."""
+    content = dict(written)
+    return {**content, "sha256": {"weights.safetensors": content.pop("weights_sha256")}}
+
+
 def _from_first(old: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """Version 0.1: hybrids only, all facts side by side."""
     lacking = [name for name in FIRST_NEEDED if name not in old]
@@ -61,6 +70,7 @@ def _from_first(old: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return {
         **{name: old[name] for name in KEPT},
         "format": 1,
+        "weights_sha256": old["weights_sha256"],
         "spec": _first_spec(old["model"]),
         "forecaster": {"solver": old["solver"], **kept},
         "metadata": {"used": used, **{name: old[name] for name in same if name in old}},

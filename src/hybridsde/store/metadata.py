@@ -44,7 +44,10 @@ class RunMetadata:
     parameters: Mapping[str, Mapping[str, float | None]] | None = None
     """Learned physical parameters: value and standard error, by name."""
     plausible: tuple[tuple[float, float], ...] | None = None
-    """What a forecast of each observation may be; draws beyond are counted, and cut off there."""
+    """What a forecast of each observation may be, less its offset; draws beyond are counted, and
+    cut off there."""
+    epoch: str | None = None
+    """The moment at which times are zero, where they were timestamps."""
     choice: str | None = None
     """What the learned part is made of and why, in a sentence, where the fit has chosen it."""
 
@@ -69,6 +72,7 @@ class RunMetadata:
             "plausible": None
             if self.plausible is None
             else [list(ends) for ends in self.plausible],
+            "epoch": self.epoch,
             "choice": self.choice,
         }
         return {name: value for name, value in content.items() if value is not None}
@@ -92,6 +96,7 @@ class RunMetadata:
                 plausible=None
                 if content.get("plausible") is None
                 else tuple((float(low), float(high)) for low, high in content["plausible"]),
+                epoch=content.get("epoch"),
                 choice=content.get("choice"),
             )
         except KeyError as error:

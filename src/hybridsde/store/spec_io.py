@@ -64,7 +64,9 @@ def _read(value: Any, name: str, folder: Path, trust: bool) -> Any:
     if name == "numerics" and isinstance(value, Mapping):
         sizes = value.get("typical")
         pairs = None if sizes is None else {key: tuple(pair) for key, pair in sizes.items()}
-        return Numerics(**{**value, "typical": pairs})
+        called = value.get("called")
+        called = None if called is None else tuple(called)
+        return Numerics(**{**value, "typical": pairs, "called": called})
     if name == "bounds" and isinstance(value, Mapping):
         ends = (-math.inf, math.inf)
         return {

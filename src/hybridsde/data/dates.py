@@ -1,0 +1,149 @@
+"""Timestamps: read as one format, in one way, or refused."""
+
+import re
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from hybridsde._errors import InputError, InputNotice
+from hybridsde.data.parsing import UNITS, as_numbers, numbers_of, place, source_of
+
+COMPACT = r"(?:18|19|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
+"""YYYYMMDD in four centuries."""
+_ISO = re.compile(r"\d{4}-\d\d?-\d\d?(?:[T ].*)?|\d{4}-\d\d|\d{8}T\d{4,6}.*")
+_NUMERIC = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(\D.*)?", re.DOTALL)
+_ZONE = re.compile(r":\d\d(?:\.\d+)?\s*(?:Z|UTC|[+-]\d\d(?::?\d\d)?)$")
+
+
+def are_compact_dates(cells: pd.Series) -> bool:
+    """Whether every cell is a date such as 20200131, and there are two at least."""
+    texts = cells.astype(str).str.strip()
+    if texts.nunique() < 2 or not texts.str.fullmatch(COMPACT).all():
+        return False
+    return bool(pd.to_datetime(texts, format="%Y%m%d", errors="coerce").notna().all())
+
+
+def times_of(
+    frame: pd.DataFrame, column: str, unit: str | None, epoch: str | None = None
+) -> tuple[np.ndarray, str | None]:
+    """Numbers as they are; timestamps in `unit` since `epoch`, or since the first of all.
+
+    Also that moment, as text; None where times are numbers.
+    """
+    cells = pd.Series(frame[column])
+    missing = np.flatnonzero(cells.isna())
+    if missing.size:
+        raise InputError(
+            f"{place(frame, missing[0])}: the time in column {column!r} is missing. Fill it "
+            "in or drop the row."
+        )
+    stamped = pd.api.types.is_datetime64_any_dtype(cells)
+    numeric = not stamped and bool(np.isfinite(as_numbers(frame, column)).any())
+    if numeric and not are_compact_dates(cells):
+        return numbers_of(frame, column), None
+    stamps = timestamps(frame, column)
+    if unit not in UNITS:
+        given = "no unit is given" if unit is None else f"the unit is {unit!r}"
+        raise InputError(
+            f"{source_of(frame)}: the times in column {column!r} are timestamps, but {given}. "
+            f"Say what one unit of time is in the equations: unit = one of {', '.join(UNITS)}."
+        )
+    zone = stamps.dt.tz
+    first = stamps.min() if epoch is None else pd.Timestamp(epoch).tz_convert(zone)
+    passed = pd.Series(stamps - first).dt.total_seconds()
+    return passed.to_numpy() / UNITS[unit], first.isoformat()
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """What times stand for that were read from timestamps."""
+
+    unit: str
+    epoch: str
+
+    def moments(self, times: np.ndarray) -> np.ndarray:
+        """Timestamps as text, to the millisecond; the inverse of `times_of`."""
+        passed = pd.to_timedelta(np.round(1e3 * UNITS[self.unit] * times), unit="ms")
+        return np.array([one.isoformat() for one in pd.Timestamp(self.epoch) + passed])
+
+
+def timestamps(frame: pd.DataFrame, column: str) -> pd.Series:
+    """The times of a column, in UTC where they have a zone; an `InputError` where one is doubtful.
+
+    All cells have one format: ISO 8601 (2026-03-01 14:30), compact (20260301), day or month first
+    (01.03.2026, if only one of the two readings is possible), or with the month in letters.
+    """
+    cells = pd.Series(frame[column])
+    if pd.api.types.is_datetime64_any_dtype(cells):
+        return pd.to_datetime(cells, utc=True)
+    texts = cells.astype(str).str.strip()
+    _check_zones(frame, column, texts)
+    if are_compact_dates(cells):
+        warnings.warn(
+            f"{source_of(frame)}: column {column!r} holds numbers such as {texts.iloc[0]}, which "
+            "were read as dates.",
+            InputNotice,
+            stacklevel=4,
+        )
+        return pd.to_datetime(texts, format="%Y%m%d", utc=True)
+    if _ISO.fullmatch(texts.iloc[0]):
+        found = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
+        return _all_read(frame, column, texts, found.where(texts.str.match(_ISO)))
+    if _NUMERIC.fullmatch(texts.iloc[0]):
+        return _day_or_month_first(frame, column, texts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas warns where it must guess a format
+        found = pd.to_datetime(texts, errors="coerce", utc=True)
+    lettered = texts.str.contains(r"\d") & texts.str.contains(r"[^\W\d]{3,}")
+    return _all_read(frame, column, texts, found.where(lettered))
+
+
+def _all_read(frame: pd.DataFrame, column: str, texts: pd.Series, found: pd.Series) -> pd.Series:
+    wrong = np.flatnonzero(found.isna())
+    if wrong.size:
+        row = wrong[0]
+        other = f", and the first row has {texts.iloc[0][:40]!r}" if row else ""
+        raise InputError(
+            f"{place(frame, row)}, column {column!r}: {texts.iloc[row][:40]!r} is neither a number "
+            f"nor a timestamp such as 2026-03-01 14:30{other}. Write all times alike."
+        )
+    return found
+
+
+def _day_or_month_first(frame: pd.DataFrame, column: str, texts: pd.Series) -> pd.Series:
+    """01/02/2020: one of two readings, if the rest of the column rules out the other."""
+    parts = texts.str.extract(_NUMERIC)
+    _all_read(frame, column, texts, parts[0].where(parts[1] == parts[1].iloc[0]))
+    clock = parts[4].fillna("").str.strip()
+    readings = {}
+    for name, (day, month) in {"day": (0, 2), "month": (2, 0)}.items():
+        iso = parts[3] + "-" + parts[month].str.zfill(2) + "-" + parts[day].str.zfill(2)
+        iso = iso.where(clock == "", iso + " " + clock)
+        readings[name] = pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
+    possible = {name: one for name, one in readings.items() if one.notna().all()}
+    if not possible:
+        worst = min(readings.values(), key=lambda one: int(one.isna().sum()))
+        return _all_read(frame, column, texts, worst)
+    first = next(iter(possible.values()))
+    if all(one.equals(first) for one in possible.values()):
+        return first
+    if len(possible) > 1:
+        row = int(np.flatnonzero(readings["day"] != readings["month"])[0])
+        day, month = (f"{readings[name].iloc[row]:%-d %B %Y}" for name in ("day", "month"))
+        raise InputError(
+            f"{place(frame, row)}, column {column!r}: {texts.iloc[row][:40]!r} may be {day} or "
+            f"{month}. Write dates as 2026-03-01."
+        )
+    return first
+
+
+def _check_zones(frame: pd.DataFrame, column: str, texts: pd.Series) -> None:
+    zoned = texts.str.contains(_ZONE)
+    if zoned.any() and not zoned.all():
+        row = int(np.flatnonzero(zoned != zoned.iloc[0])[0])
+        raise InputError(
+            f"{place(frame, row)}, column {column!r}: some times have a time zone and some have "
+            f"none ({texts.iloc[0][:40]!r}, {texts.iloc[row][:40]!r}). Write all alike."
+        )

@@ -1,0 +1,51 @@
+"""Columns that lie far from zero: what is subtracted before anything is in single precision."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+import numpy as np
+
+from hybridsde._errors import InputError
+from hybridsde.data import Trajectories
+from hybridsde.forecast.spec import offsets_of
+from hybridsde.hybrid.declaration import AbstractDeclaration
+from hybridsde.physics import EquationPhysics, NoPhysics
+from hybridsde.physics.expression import names
+
+BLURRED = 1e4
+"""From this many spreads away from zero on, an equation in raw numbers loses digits that count."""
+
+Declared = TypeVar("Declared", bound=AbstractDeclaration)
+
+
+def centred(declared: Declared, data: Trajectories) -> Declared:
+    """With offsets for columns that lie far from zero, unless they are given.
+
+    States that a known equation uses, that have bounds or a start keep their raw numbers; an
+    `InputError` where single precision could not tell these apart.
+    """
+    if declared.numerics.offsets is not None:
+        return declared
+    found = offsets_of(data, declared.positive)
+    for name in sorted(set(found) & _raw(declared)):
+        offset, column = found.pop(name), data.states.index(name)
+        spread = float(np.std(data.values[..., column][data.observed[..., column]]))
+        if abs(offset) > BLURRED * spread:
+            raise InputError(
+                f"{name!r} lies about {offset:.6g} and changes by {spread:.2g} only, too little to "
+                "compute with beside its size. Subtract a constant from this column, and write "
+                "equations and bounds for the difference."
+            )
+    return replace(declared, numerics=replace(declared.numerics, offsets=found))
+
+
+def _raw(declared: AbstractDeclaration) -> set[str]:
+    """States whose raw numbers are needed, and combinations of states, which are measured so."""
+    physics = declared.physics
+    used = {*declared.bounds, *declared.start_of}
+    if isinstance(declared.observed, Mapping):
+        used |= set(declared.observations)
+    if isinstance(physics, EquationPhysics):
+        return used | {one.name for equation in physics.equations for one in names(equation.rate)}
+    return used if isinstance(physics, NoPhysics) else {*used, *declared.states}
