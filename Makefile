@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-long test-lowest check format results comparison bench clean help
+.PHONY: demo test test-slow test-long test-lowest attack check format results comparison bench clean help
 
 help:                   ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -30,6 +30,9 @@ test-slow: .venv/dev    ## run oracles by sampling and whole fits: some ten minu
 
 test-long: .venv/dev    ## run what takes longest: the paper's tables in short, validity runs, examples
 	$(PYTEST) -m long
+
+attack: .venv/dev       ## a million hostile inputs and a thousand kills: some forty minutes
+	$(BIN)/python tests/attack/run.py
 
 .venv-lowest/ready: pyproject.toml
 	test -x .venv-lowest/bin/python || $(PYTHON) -m venv .venv-lowest

@@ -68,11 +68,12 @@ def read_whole(path: Path, *, links: bool = False, most: int = MOST_BYTES) -> by
         if error.errno == errno.ELOOP:
             raise InputError(f"{path} is a link. Put the file itself there.") from None
         raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    about = os.fstat(handle)
+    if not stat.S_ISREG(about.st_mode):
+        os.close(handle)
+        kind = "a folder" if stat.S_ISDIR(about.st_mode) else "a pipe or a device"
+        raise InputError(f"{path} cannot be read: it is {kind}, not a file.")
     with open(handle, "rb") as file:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode):
-            kind = "a folder" if stat.S_ISDIR(about.st_mode) else "a pipe or a device"
-            raise InputError(f"{path} cannot be read: it is {kind}, not a file.")
         if about.st_size > most:
             raise InputError(
                 f"{path} has {about.st_size / 2**20:.0f} MiB, more than {most / 2**20:.0f}. Split "

@@ -16,32 +16,57 @@ PIECES = (
     "x" * 300, "(" * 70 + "x" + ")" * 70, "-" * 200 + "x", "x+" * 400,
 )  # fmt: skip
 CELLS = (
-    "", " ", "nan", "NaN", "inf", "-inf", "1e400", "-1e39", "1e17", "1e-300", "0", "-0", "1,5", "1.5.2",
-    "0x10", "1_000", "١٢٣", "'", '"', '""', '"a\nb"', "=1+1", "@SUM(A1)", "\x00", "\x1b[2J", "\u202e1",
-    "2020-01-31", "31/01/2020", "01/02/2020", "20200131", "now", "today", "2020-01-01T00:00:00Z",
+    "", " ", "nan", "NaN", "inf", "-inf", "1e400", "-1e39", "1e17", "1e-300", "0", "-0", "1,5",
+    "1.5.2", "0x10", "1_000", "١٢٣", "'",
+    '"', '""', '"a\nb"', "=1+1", "@SUM(A1)", "\x00", "\x1b[2J",
+    "\u202e1", "2020-01-31", "31/01/2020", "01/02/2020", "20200131", "now", "today",
+    "2020-01-01T00:00:00Z",
     "2020-13-45", "9" * 5000, "x" * 140_000, "None", "True", "1e5", "+3", "#", ";", "\t", "|",
 )  # fmt: skip
 TABLES = (
-    "id,t,x,v\n"
-    + "".join(f"{i},{k / 10},{i + k % 3},{k * k % 7}\n" for i in range(3) for k in range(9)),
-    "# made by hand\nt;x;v\n" + "".join(f"{k};{k % 5};{k % 3}\n" for k in range(12)),
-    "time,x,v\n" + "".join(f"2020-01-{k:02d} 12:00,{k % 5},{k % 3}\n" for k in range(1, 20)),
-    "id,date,x,v\n" + "".join(f"a,{k:02d}/03/2020,{k % 5},{k % 3}\n" for k in range(1, 28)),
-    'name,t,x,v\n"a, b",0,1,2\n"a, b",1,2,1\n"c\nd",0,1,1\n"c\nd",1,3,2\n',
-    "t,what,value\n" + "".join(f"{k},{'xv'[k % 2]},{k % 5}\n" for k in range(20)),
+    (
+        "id,t,x,v\n"
+        + "".join(f"{i},{k / 10},{i + k % 3},{k * k % 7}\n" for i in range(3) for k in range(9)),
+        {"id": "id"},
+    ),
+    (
+        "# made by hand\nt;x;v\n" + "".join(f"{k};{k % 5};{k % 3}\n" for k in range(12)),
+        {"separator": ";"},
+    ),
+    (
+        "time,x,v\n" + "".join(f"2020-01-{k:02d} 12:00,{k % 5},{k % 3}\n" for k in range(1, 20)),
+        {"time": "time", "unit": "h"},
+    ),
+    (
+        "id,date,x,v\n" + "".join(f"a,{k:02d}/03/2020,{k % 5},{k % 3}\n" for k in range(1, 28)),
+        {"id": "id", "time": "date", "unit": "day"},
+    ),
+    (
+        'name,t,x,v\n"a, b",0,1,2\n"a, b",1,2,1\n"c d",0,1,1\n"c d",1,3,2\n',
+        {"id": "name"},
+    ),
+    (
+        "t,what,value\n" + "".join(f"{k // 2},{'xv'[k % 2]},{k % 5}\n" for k in range(20)),
+        {"quantity": "what", "value": "value"},
+    ),
 )
+"""Each with what its columns mean beside x, v and t."""
 SETTINGS = (
     '[data]\nfiles = "d.csv"\nid = "id"\nstates = ["x", "v"]\n'
     '[physics]\nequations = ["dx = v", "dv = -k*x"]\nparameters = { k = 4.0 }\n'
-    "[model]\nhidden = [8, 8]\ndiffusion = 0.1\n[train]\nepochs = 2\nseed = 1\n[forecast]\ndraws = 10\n",
+    "[model]\nhidden = [8, 8]\ndiffusion = 0.1\n[train]\nepochs = 2\nseed = 1\n"
+    "[forecast]\ndraws = 10\n",
     '[data]\nfiles = ["a.csv", "b*.csv"]\nstates = ["x"]\nhidden_states = ["z"]\ninputs = ["u"]\n'
-    'bounds = { x = [0, inf] }\npositive = ["z"]\ntest = ["a"]\n[start]\nz = [0, 1]\n'
-    '[physics]\nequations = ["dx = z*u"]\nexact = ["x"]\n[model]\nlearned = ["library", "process"]\n',
+    'bounds = { x = [0, inf] }\npositive = ["z"]\ntest = ["a"]\n[start]\nz = [0.1, 1]\n'
+    '[physics]\nequations = ["dx = z*u"]\nexact = ["x"]\n'
+    '[model]\nlearned = ["library", "process"]\n',
 )
 VALUES = (
-    "-1", "0", "1e39", "-inf", "inf", "nan", "1000000000000", '""', '"x"', "[]", "{}", "true", "[[[[]]]]",
-    "1979-05-27", '"\\u001b[31m"', '"' + "x" * 300 + '"', "9" * 400, '["x", "x"]', '{ x = [5, 1] }', "''",
-    '"../../etc/passwd"', '"$HOME"', '"file.py:f"', '["dx = 1/0"]', '["dx = y"]', '"learn"', "3.5", "[1e39]",
+    "-1", "0", "1e39", "-inf", "inf", "nan", "1000000000000", '""', '"x"', "[]", "{}", "true",
+    "[[[[]]]]", "1979-05-27", '"\\u001b[31m"', '"' + "x" * 300 + '"', "9" * 400, '["x", "x"]',
+    '{ x = [5, 1] }', "''",    '"../../etc/passwd"', '"$HOME"', '"file.py:f"', '["dx = 1/0"]',
+    '["dx = y"]', '"learn"',
+    "3.5", "[1e39]",
 )  # fmt: skip
 
 
@@ -66,9 +91,9 @@ def equation(rng: random.Random) -> str:
     return mutated(rng.choice(EQUATIONS), PIECES, rng)
 
 
-def table(rng: random.Random) -> bytes:
-    """A table with cells, lines and columns that should not be there."""
-    text = rng.choice(TABLES)
+def table(rng: random.Random) -> tuple[bytes, dict]:
+    """A table with cells, lines and columns that should not be there, and what they mean."""
+    text, meaning = rng.choice(TABLES)
     lines = text.split("\n")
     for _ in range(rng.choice((1, 1, 2, 4))):
         kind, row = rng.random(), rng.randrange(len(lines))
@@ -89,14 +114,14 @@ def table(rng: random.Random) -> bytes:
     if rng.random() < 0.1:
         place = rng.randrange(len(content) + 1)
         content = content[:place] + rng.randbytes(3) + content[place + 1 :]
-    return content
+    return content, meaning
 
 
 def settings(rng: random.Random) -> bytes:
     """A settings file with wrong values, keys and syntax."""
     lines = rng.choice(SETTINGS).split("\n")
     for _ in range(rng.choice((1, 1, 2, 3))):
-        row = rng.randrange(len(lines))
+        row = rng.choice([n for n, line in enumerate(lines) if "=" in line] or [0])
         key = lines[row].partition("=")[0].strip() or "x"
         if rng.random() < 0.6:
             lines[row] = f"{key} = {rng.choice(VALUES)}"

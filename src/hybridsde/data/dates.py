@@ -33,7 +33,7 @@ def times_of(
     Also that moment, as text; None where times are numbers.
     """
     cells = pd.Series(frame[column])
-    missing = np.flatnonzero(cells.isna())
+    missing = np.flatnonzero(cells.isna() | (cells.astype(str).str.strip() == ""))
     if missing.size:
         raise InputError(
             f"{place(frame, missing[0])}: the time in column {column!r} is missing. Fill it "

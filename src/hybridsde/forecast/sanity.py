@@ -27,6 +27,7 @@ def say_nonsense(scores: pd.DataFrame, implausible: float, data: Trajectories, g
         seen = data.observed[:, given:, column]
         values = data.values[:, given:, column][seen]
         if not values.size:
+            _say(f"These data hold no value of {name!r} after the given rows: nothing to score.")
             continue
         if not np.isfinite(row["rmse"]):
             _say(f"The forecasts of {name!r} are not numbers: the fitted drift is not finite.")

@@ -55,6 +55,7 @@ class Project:
             split = Split.of(data, parts[0] or 0, parts[1], seed=settings.train.seed)
             model.check_training(split.train)
             check_known(model, split.train)
+            _check_scorable(split.test)
             model = settled(model, split.train, settings.train.substeps)
         except InputError:
             raise
@@ -172,6 +173,14 @@ def check_target(out: Path, *, resume: bool) -> None:
         )
     if not begun and not _empty(out):
         raise InputError(f"{out} exists and is not empty. Choose another folder.")
+
+
+def _check_scorable(test: Trajectories | None) -> None:
+    if test is not None and not test.observed[:, 1:].any():
+        raise InputError(
+            f"The held-out trajectories ({', '.join(test.ids[:6])}) hold no value after their "
+            "first row, so there is nothing to score. Hold out others: data.test."
+        )
 
 
 def _empty(folder: Path) -> bool:

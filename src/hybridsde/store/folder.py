@@ -27,6 +27,7 @@ from hybridsde.store.spec_io import PHYSICS_FILE, physics_source, read_spec, wri
 RUN, WEIGHTS, HISTORY = "run.json", "weights.safetensors", "history.csv"
 CHECKPOINT, UNFINISHED = "checkpoint", "unfinished"
 NEEDED = ("spec", "forecaster", "metadata", "sha256", "diverged", "seed", "versions")
+TABLES = ("spec", "forecaster", "metadata", "sha256", "versions")
 MOST_JSON = 2**28
 """Bytes of a `run.json`; those of a million rows have a tenth of it."""
 VERSIONS = ("hybridsde", "jax", "equinox", "optax", "numpy")
@@ -128,6 +129,9 @@ def read_content(folder: Path) -> dict[str, Any]:
     lacking = [name for name in NEEDED if name not in content]
     if lacking:
         raise InputError(f"{path} is damaged: it lacks {lacking[0]!r}. Fit again.")
+    odd = [name for name in TABLES if not isinstance(content[name], Mapping)]
+    if odd:
+        raise InputError(f"{path} is damaged: {odd[0]!r} is no table. Fit again.")
     return content
 
 
