@@ -91,7 +91,7 @@ def equation(rng: random.Random) -> str:
     return mutated(rng.choice(EQUATIONS), PIECES, rng)
 
 
-def table(rng: random.Random) -> tuple[bytes, dict]:
+def table(rng: random.Random) -> tuple[bytes, dict[str, str]]:
     """A table with cells, lines and columns that should not be there, and what they mean."""
     text, meaning = rng.choice(TABLES)
     lines = text.split("\n")
@@ -119,7 +119,7 @@ def table(rng: random.Random) -> tuple[bytes, dict]:
 
 def settings(rng: random.Random) -> bytes:
     """A settings file with wrong values, keys and syntax."""
-    lines = rng.choice(SETTINGS).split("\n")
+    lines: list[str] = list(rng.choice(SETTINGS).split("\n"))
     for _ in range(rng.choice((1, 1, 2, 3))):
         row = rng.choice([n for n, line in enumerate(lines) if "=" in line] or [0])
         key = lines[row].partition("=")[0].strip() or "x"

@@ -48,7 +48,7 @@ def some(kind: str, first: int, count: int, room: str) -> tuple[Counter, list[st
 
 def main() -> int:
     """Run them all."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     for kind, count in KINDS.items():
         parser.add_argument(f"--{kind}", type=int, default=count)
     parser.add_argument("--kills", type=int, default=1000)

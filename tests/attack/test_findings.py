@@ -164,6 +164,7 @@ def test_11_long_and_short_gaps_get_steps_by_time(tmp_path):
     frame = swings()
     frame["t"] = np.where(frame["t"] > 1.45, frame["t"] + 1e5, frame["t"])
     model = Project.open(project_of(tmp_path, frame)).model
+    assert model.numerics.step is not None
     assert model.numerics.step < 1
 
 
@@ -371,3 +372,8 @@ def score_of(scale=1.0, offset=0.0, begin=0.0, clock=1.0):
 def test_scores_do_not_depend_on_units_and_offsets(case):
     plain = {} if "begin" in case else {"clock": 1.0 + 1e-9}
     np.testing.assert_allclose(score_of(**case), score_of(**plain), rtol=0.01)
+
+
+def test_21_a_fit_that_does_not_fit_into_memory_is_refused(tmp_path):
+    absurd = "[model]\nhidden = [4096, 4096]\n[train]\nsamples = 1000000\n"
+    refused(tmp_path, swings(), "A gradient step would take about .* GiB", TOML + absurd)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde._files import is_partial, make_folder, remove_partial, write_whole
+from hybridsde._memory import check_memory
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Training
 from hybridsde.hybrid import HybridSDE
@@ -61,7 +62,9 @@ class Project:
             raise
         except ValueError as error:
             raise InputError(f"{source}: {error}") from None
-        return cls(settings, source, text, model, data, split)
+        project = cls(settings, source, text, model, data, split)
+        project._check_room()
+        return project
 
     @cached_property
     def prior_and_bound(self) -> tuple[Trajectories, Trajectories | None]:
@@ -97,6 +100,24 @@ class Project:
         """The held-out recordings, cut into windows of the horizon that is asked for."""
         kept = self.split.test
         return None if kept is None else self.settings.forecast.cut(kept)
+
+    def _check_room(self) -> None:
+        """An `InputError` where the settings ask for more memory than there is."""
+        train, model, columns = self.settings.train, self.model, len(self.model.states)
+        if model.networks:
+            series = min(train.batch_size, self.pieces.count) * (train.samples or model.samples)
+            widths = sum(model.hidden or ()) + columns
+            check_memory(
+                float(series) * self.pieces.solver_steps(1) * widths,
+                "A gradient step",
+                "Ask for smaller networks, fewer samples, a smaller batch or shorter pieces.",
+            )
+        if self.test is not None:
+            check_memory(
+                float(self.settings.forecast.draws) * self.test.times.size * columns,
+                f"Scores of {self.settings.forecast.draws} draws",
+                "Ask for fewer: forecast.draws.",
+            )
 
     def fit(self, checkpoint: Path | None = None, callbacks: Iterable[Callback] = ()) -> Run:
         """Train, or go on where a checkpoint stands."""
