@@ -1,9 +1,11 @@
 """What the learned part is made of, where that is left to the data: a library, or networks."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 
+from hybridsde._errors import InputNotice
 from hybridsde.data import Batch, Trajectories
 from hybridsde.forecast.diagnostics import diagnose
 from hybridsde.hybrid import HybridSDE, SDEForecaster
@@ -14,6 +16,8 @@ DOUBT = 1e-3
 """Errors that would be as little like white noise with a smaller probability are a doubt,"""
 RELATED = 0.15
 """where neighbours are correlated more than this."""
+CLEARLY = 0.8
+"""Forecasts without the known equations are clearly better from this share of the CRPS on."""
 
 
 def doubt_about(run: Run, batch: Batch) -> str | None:
@@ -31,13 +35,33 @@ def doubt_about(run: Run, batch: Batch) -> str | None:
     return None
 
 
-def better_of(library: Run, network: Run, windows: Trajectories, doubt: str) -> Run:
-    """The one with the smaller CRPS on forecasts of recordings that neither was trained on."""
+def scaled_crps(run: Run, windows: Trajectories) -> float:
+    """The CRPS of forecasts in spreads of the data, averaged over observations; quietly."""
     spread = np.nanstd(np.where(windows.observed, windows.values, np.nan), (0, 1))
     spread = np.where(spread > 0, spread, 1.0)
-    scores = [
-        float(np.mean(run.score(windows)["crps"].iloc[:-1] / spread)) for run in (library, network)
-    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputNotice)  # it may not be the one that is kept
+        found = run.score(windows)
+    return float(np.mean(found["crps"].iloc[:-1] / spread))
+
+
+def say_contradiction(run: Run, without: Run, windows: Trajectories) -> None:
+    """A notice where the known equations are a hindrance: forecasts are better without them."""
+    scores = scaled_crps(run, windows), scaled_crps(without, windows)
+    if not scores[1] < CLEARLY * scores[0]:
+        return
+    warnings.warn(
+        "The known equations contradict these data: a library of terms without them forecasts the "
+        f"validation recordings better (CRPS {scores[1]:.3g} against {scores[0]:.3g}, in spreads "
+        "of the data). Check equations, parameters and units, or leave an equation out.",
+        InputNotice,
+        stacklevel=4,
+    )
+
+
+def better_of(library: Run, network: Run, windows: Trajectories, doubt: str) -> Run:
+    """The one with the smaller CRPS on forecasts of recordings that neither was trained on."""
+    scores = [scaled_crps(run, windows) for run in (library, network)]
     names = ("library", "networks")
     best = int(scores[1] < scores[0])
     return with_choice(

@@ -29,8 +29,9 @@ from hybridsde.hybrid.failure import why_not_finite
 from hybridsde.hybrid.parameters import learned_parameters, same_work
 from hybridsde.model import Standardiser
 from hybridsde.objective import AbstractObjective, AbstractSDEObjective
+from hybridsde.physics import NoPhysics
 from hybridsde.run.calibrate import calibrate
-from hybridsde.run.choice import better_of, doubt_about, with_choice
+from hybridsde.run.choice import better_of, doubt_about, say_contradiction, with_choice
 from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
 from hybridsde.store.metadata import RunMetadata
@@ -96,7 +97,11 @@ def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None,
         wanted = replace(wanted, numerics=replace(model.numerics, typical=None))
     network = _fit(wanted, data, training=training, **same)
     windows = forecast_windows(validation, same["horizon"], model.context)
-    return better_of(library, network, windows, doubt)
+    best = better_of(library, network, windows, doubt)
+    if not (isinstance(model.physics, NoPhysics) or model.hidden_states):
+        blank = replace(model, physics=NoPhysics(), gate=None, exact=(), learned=LIBRARY)
+        say_contradiction(best, _fit(blank, data, **same), windows)
+    return best
 
 
 def _fit(

@@ -1,0 +1,50 @@
+"""What is said of the choice between models."""
+
+import warnings
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+import hybridsde as hs
+from helpers import untrained_run, wiggles
+from hybridsde.run.choice import better_of, say_contradiction, scaled_crps
+
+
+@pytest.fixture
+def scored(monkeypatch):
+    """Makes runs whose forecasts of every observation have this CRPS."""
+
+    def score(run, data):
+        warnings.warn("about a candidate", hs.InputNotice, stacklevel=1)
+        return pd.DataFrame({"crps": run.seed / 10}, [*data.states, "overall"])
+
+    monkeypatch.setattr(hs.Run, "score", score)
+    plain = untrained_run()
+    return lambda crps: replace(plain, seed=round(10 * crps))
+
+
+def test_equations_that_hinder_are_named(scored):
+    with pytest.warns(hs.InputNotice, match="contradict these data"):
+        say_contradiction(scored(1.0), scored(0.5), wiggles())
+
+
+def test_equations_that_do_no_harm_are_not(scored):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        say_contradiction(scored(1.0), scored(0.9), wiggles())
+
+
+def test_scores_are_in_spreads_of_the_data(scored):
+    data = wiggles()
+    twice = replace(data, values=2 * data.values)
+    assert scaled_crps(scored(1.0), twice) == pytest.approx(scaled_crps(scored(0.5), data))
+
+
+def test_the_better_one_is_kept_with_a_reason():
+    data = wiggles(seed=5)
+    first, second = untrained_run(seed=0), untrained_run(seed=1)
+    found = better_of(first, second, data, "x")
+    scores = [scaled_crps(one, data) for one in (first, second)]
+    assert found.seed == int(scores[1] < scores[0])
+    assert "since x, both were fitted" in (found.metadata.choice or "")
