@@ -240,3 +240,11 @@ def test_a_long_table_has_a_column_for_each_quantity(tmp_path):
     wrong = Columns(("pain",), "hour", "subject", quantity="what", value="value")
     with pytest.raises(hs.InputError, match="never names 'pain'; it names conc, effect"):
         read_table(path, wrong)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_lines_may_end_as_on_any_system(tmp_path, end):
+    path = tmp_path / "runs.csv"
+    path.write_bytes(end.join(["# by hand", "t,x", "0,1", "1,2", "2,z", ""]).encode())
+    with pytest.raises(hs.InputError, match="line 5, column 'x'"):
+        hs.read_csv(path, states=["x"])

@@ -87,7 +87,8 @@ def raw_table(path: Path, separator: str = ",") -> pd.DataFrame:
 def _read(path: Path, separator: str) -> pd.DataFrame:
     if path.suffix in (".parquet", ".pq"):
         return _read_parquet(path)
-    text, comments = _without_comments(read_text(path, links=True))
+    whole = read_text(path, links=True).replace("\r\n", "\n").replace("\r", "\n")
+    text, comments = _without_comments(whole)
     if not text.strip():
         raise InputError(f"{path} is empty. It needs a line of column names and a row per time.")
     _check_separator(path, text.split("\n", 1)[0], separator)

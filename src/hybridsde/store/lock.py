@@ -60,7 +60,7 @@ def _held(path: Path) -> int:
             ) from None
         if _same(handle, path):
             os.ftruncate(handle, 0)
-            os.pwrite(handle, json.dumps(_identity()).encode(), 0)
+            os.write(handle, json.dumps(_identity()).encode())
             return handle
         os.close(handle)  # it was removed between opening and locking
 
@@ -79,7 +79,7 @@ def _identity() -> dict[str, object]:
 
 def _owner(handle: int) -> str:
     try:
-        found = json.loads(os.pread(handle, 1000, 0))
+        found = json.loads(os.read(handle, 1000))
         return (
             f" by process {int(found['process'])} on {str(found['host'])[:60]!r} since "
             f"{str(found['since'])[:19]}"
