@@ -94,7 +94,7 @@ def read_text(path: Path, *, links: bool = False, most: int = MOST_BYTES) -> str
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and those above it; a link at its own place is refused."""
+    """Make a folder and those above it."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -2,7 +2,10 @@
 
 import json
 import os
+import sys
 import time
+from dataclasses import replace
+from importlib import _bootstrap_external
 
 import numpy as np
 import pandas as pd
@@ -18,10 +21,14 @@ from hybridsde.cli import app
 from hybridsde.data import Columns, from_frame, read_table
 from hybridsde.forecast.sanity import say_nonsense
 from hybridsde.forecast.spec import offsets_of
+from hybridsde.hybrid.offsets import centred
+from hybridsde.physics import FunctionPhysics
 from hybridsde.physics.expression import mathml
 from hybridsde.physics.grammar import parse
+from hybridsde.physics.python_file import python_physics
 from hybridsde.project.project import DATA, SETTINGS, Project
 from hybridsde.project.verification import verify
+from hybridsde.report.certificates import read_certificates
 from hybridsde.store.folder import kept_file
 
 TOML = '[data]\nfiles = "d.csv"\nid = "id"\nstates = ["x", "v"]\n'
@@ -182,6 +189,10 @@ DATES = {
     "zones": (["2020-01-01 10:00Z", "2020-01-01 11:00"], "some times have a time zone"),
     "now": (["now", "today"], "neither a number nor a timestamp"),
     "compact, no unit": (["20200131", "20200201"], "are timestamps, but no unit"),
+    "a typing error": (["13/02/2026", "115/02/2026"], "Write all times alike"),
+    "no date": (["10:30 UTC", "11:30 UTC"], "neither a number nor a timestamp"),
+    "no year": (["12 May", "13 May"], "neither a number nor a timestamp"),
+    "compact zones": (["20200101T1000Z", "20200101T1100"], "some times have a time zone"),
     "impossible": (["2020-02-30", "2020-03-01"], "neither a number nor a timestamp"),
 }
 
@@ -204,6 +215,8 @@ def test_13_doubtful_dates_are_refused(cells, message):
         (["2020-01-31", "2020-02-02 12:00"], 2.5),
         (["2020-01-01T00:00+02:00", "2020-01-01T12:00Z"], 14 / 24),
         (["1 Jan 2020", "3 Jan 2020"], 2),
+        (["2020/01/02", "2020/01/05"], 3),
+        (["3/14/2026 2:30 PM", "3/15/2026 2:30 PM"], 1),
     ],
 )
 @pytest.mark.filterwarnings("ignore::hybridsde.InputNotice")
@@ -375,5 +388,77 @@ def test_scores_do_not_depend_on_units_and_offsets(case):
 
 
 def test_21_a_fit_that_does_not_fit_into_memory_is_refused(tmp_path):
-    absurd = "[model]\nhidden = [4096, 4096]\n[train]\nsamples = 1000000\n"
+    absurd = "[model]\nlearned = 'network'\nhidden = [4096, 4096]\n[train]\nsamples = 1000000\n"
     refused(tmp_path, swings(), "A gradient step would take about .* GiB", TOML + absurd)
+
+
+def test_13_numbers_are_no_moments_of_a_run_with_timestamps():
+    epoch = "2026-01-01T00:00:00+00:00"
+    columns = Columns(("x",), unit="day", epoch=epoch)
+    with pytest.raises(hs.InputError, match="was fitted to timestamps"):
+        from_frame(pd.DataFrame({"t": [3.0], "x": [1.0]}), columns, strict=False)
+    with pytest.warns(hs.InputNotice, match="were read as dates"):
+        one = from_frame(pd.DataFrame({"t": ["20260301"], "x": [1.0]}), columns, strict=False)
+    assert one.times[0, 0] == 59
+
+
+PYTHON = "def f(t, states, inputs):\n    return {}\n"
+
+
+@pytest.mark.parametrize("source", ["../x.py:f", "/tmp/x.py:f", "other.py:f", "physics.py:f()"])
+def test_only_the_python_file_of_a_folder_is_run(folder, source):
+    facts = json.loads((folder / "run.json").read_text())
+    facts["spec"]["physics"] = {"kind": "python", "source": source, "parameters": {}}
+    (folder / "run.json").write_text(json.dumps(facts))
+    with pytest.raises(hs.InputError, match=r"lies in physics\.py"):
+        hs.Run.load(folder, trust=True)
+
+
+def test_python_that_a_run_does_not_name_is_not_run(folder):
+    (folder / "physics.py").write_text("raise SystemExit\n")
+    facts = json.loads((folder / "run.json").read_text())
+    facts["spec"]["physics"] = {"kind": "python", "source": "physics.py:f", "parameters": {}}
+    (folder / "run.json").write_text(json.dumps(facts))
+    with pytest.raises(hs.InputError, match="does not belong to this run"):
+        hs.Run.load(folder, trust=True)
+
+
+def test_what_is_run_is_the_text_and_nothing_compiled_beside_it(tmp_path):
+    (tmp_path / "known.py").write_text(PYTHON)
+    code = compile(PYTHON.replace("{}", "{'x': 1 / 0}"), "known.py", "exec")
+    cache = tmp_path / "__pycache__" / f"known.{sys.implementation.cache_tag}.pyc"
+    cache.parent.mkdir()
+    cache.write_bytes(_bootstrap_external._code_to_hash_pyc(code, b"0" * 8, False))
+    found = python_physics("known.py:f", tmp_path, {}, trust=True)
+    assert isinstance(found, FunctionPhysics)
+    assert found.function(0.0, {}, {}) == {}
+
+
+def test_files_of_a_run_are_in_its_folder(folder):
+    with pytest.raises(hs.InputError, match="is no file of this folder"):
+        kept_file(folder, "../outside")
+
+
+def test_a_finished_run_of_another_project_is_not_taken_over(tmp_path, folder):
+    (folder / "unfinished").write_text("")
+    project = Project.open(project_of(tmp_path, swings()))
+    with pytest.raises(hs.InputError, match="a run of other settings or data"):
+        project.fit_into(folder, resume=True)
+    assert (folder / "unfinished").exists()
+
+
+def test_a_linked_folder_of_certificates_is_not_read(folder, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "certificates").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(hs.InputError, match="is a link"):
+        read_certificates(folder)
+
+
+def test_raw_numbers_stay_raw_where_they_are_needed():
+    frame = swings()
+    frame["x"] = 300 + 0.05 * frame["x"]
+    data = from_frame(frame, Columns(("x", "v"), "t", "id"))
+    plain = hs.HybridSDE(states=("x", "v"))
+    assert centred(plain, data).offsets == {"x": 300.0}
+    assert centred(replace(plain, terms=("sqrt(x)",)), data).offsets == {}
+    assert centred(replace(plain, diffusion=lambda h, t: h), data).offsets == {}

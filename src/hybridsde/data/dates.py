@@ -12,15 +12,18 @@ from hybridsde.data.parsing import UNITS, as_numbers, numbers_of, place, source_
 
 COMPACT = r"(?:18|19|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 """YYYYMMDD in four centuries."""
-_ISO = re.compile(r"\d{4}-\d\d?-\d\d?(?:[T ].*)?|\d{4}-\d\d|\d{8}T\d{4,6}.*")
-_NUMERIC = re.compile(r"(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(\D.*)?", re.DOTALL)
-_ZONE = re.compile(r":\d\d(?:\.\d+)?\s*(?:Z|UTC|[+-]\d\d(?::?\d\d)?)$")
+_ISO = re.compile(r"^(?:\d{4}-\d\d?-\d\d?(?:[T ].*)?|\d{4}-\d\d|\d{8}T\d{4,6}.*)$")
+_YEAR_FIRST = re.compile(r"^(\d{4})([/.])(\d\d?)\2(\d\d?)(?=$|[T ])")
+_NUMERIC = re.compile(r"^(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:[T ,]+(\S.*))?$")
+_MONTH = r"(?i)\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+_CLOCK = r"[T ]\d\d(?::?\d\d){0,2}(?:\.\d+)?"
+_ZONE = re.compile(rf"{_CLOCK}\s*(?:Z|UTC|[+-]\d\d(?::?\d\d)?)$")
 
 
-def are_compact_dates(cells: pd.Series) -> bool:
-    """Whether every cell is a date such as 20200131, and there are two at least."""
+def are_compact_dates(cells: pd.Series, least: int = 2) -> bool:
+    """Whether every cell is a date such as 20200131, and there are so many different ones."""
     texts = cells.astype(str).str.strip()
-    if texts.nunique() < 2 or not texts.str.fullmatch(COMPACT).all():
+    if texts.nunique() < least or not texts.str.fullmatch(COMPACT).all():
         return False
     return bool(pd.to_datetime(texts, format="%Y%m%d", errors="coerce").notna().all())
 
@@ -41,7 +44,12 @@ def times_of(
         )
     stamped = pd.api.types.is_datetime64_any_dtype(cells)
     numeric = not stamped and bool(np.isfinite(as_numbers(frame, column)).any())
-    if numeric and not are_compact_dates(cells):
+    if numeric and not are_compact_dates(cells, 2 if epoch is None else 1):
+        if epoch is not None:
+            raise InputError(
+                f"{place(frame, 0)}, column {column!r}: {str(cells.iloc[0])[:40]!r} is a number, "
+                "but this model was fitted to timestamps. Write times as they were written there."
+            )
         return numbers_of(frame, column), None
     stamps = timestamps(frame, column)
     if unit not in UNITS:
@@ -80,7 +88,7 @@ def timestamps(frame: pd.DataFrame, column: str) -> pd.Series:
         return pd.to_datetime(cells, utc=True)
     texts = cells.astype(str).str.strip()
     _check_zones(frame, column, texts)
-    if are_compact_dates(cells):
+    if are_compact_dates(cells, 1):
         warnings.warn(
             f"{source_of(frame)}: column {column!r} holds numbers such as {texts.iloc[0]}, which "
             "were read as dates.",
@@ -88,6 +96,8 @@ def timestamps(frame: pd.DataFrame, column: str) -> pd.Series:
             stacklevel=4,
         )
         return pd.to_datetime(texts, format="%Y%m%d", utc=True)
+    if _YEAR_FIRST.match(texts.iloc[0]):
+        texts = texts.str.replace(_YEAR_FIRST, r"\1-\3-\4", regex=True)
     if _ISO.fullmatch(texts.iloc[0]):
         found = pd.to_datetime(texts, format="ISO8601", errors="coerce", utc=True)
         return _all_read(frame, column, texts, found.where(texts.str.match(_ISO)))
@@ -96,7 +106,7 @@ def timestamps(frame: pd.DataFrame, column: str) -> pd.Series:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pandas warns where it must guess a format
         found = pd.to_datetime(texts, errors="coerce", utc=True)
-    lettered = texts.str.contains(r"\d") & texts.str.contains(r"[^\W\d]{3,}")
+    lettered = texts.str.contains(_MONTH) & texts.str.contains(r"\b\d{4}\b")
     return _all_read(frame, column, texts, found.where(lettered))
 
 
@@ -121,7 +131,7 @@ def _day_or_month_first(frame: pd.DataFrame, column: str, texts: pd.Series) -> p
     for name, (day, month) in {"day": (0, 2), "month": (2, 0)}.items():
         iso = parts[3] + "-" + parts[month].str.zfill(2) + "-" + parts[day].str.zfill(2)
         iso = iso.where(clock == "", iso + " " + clock)
-        readings[name] = pd.to_datetime(iso, format="ISO8601", errors="coerce", utc=True)
+        readings[name] = pd.to_datetime(iso, format="mixed", errors="coerce", utc=True)
     possible = {name: one for name, one in readings.items() if one.notna().all()}
     if not possible:
         worst = min(readings.values(), key=lambda one: int(one.isna().sum()))
@@ -131,7 +141,8 @@ def _day_or_month_first(frame: pd.DataFrame, column: str, texts: pd.Series) -> p
         return first
     if len(possible) > 1:
         row = int(np.flatnonzero(readings["day"] != readings["month"])[0])
-        day, month = (f"{readings[name].iloc[row]:%-d %B %Y}" for name in ("day", "month"))
+        moments = (readings[name].iloc[row] for name in ("day", "month"))
+        day, month = (f"{one.day} {one:%B %Y}" for one in moments)
         raise InputError(
             f"{place(frame, row)}, column {column!r}: {texts.iloc[row][:40]!r} may be {day} or "
             f"{month}. Write dates as 2026-03-01."

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError, suggest
-from hybridsde._files import read_text
+from hybridsde._files import read_text, read_whole
 from hybridsde.data.parsing import FILE, LINE, SOURCE
 from hybridsde.data.table import Columns, from_frame
 from hybridsde.data.trajectories import Trajectories
@@ -111,14 +111,17 @@ def _read(path: Path, separator: str) -> pd.DataFrame:
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
-        frame = pd.read_parquet(path)
+        frame = pd.read_parquet(io.BytesIO(read_whole(path, links=True)))
     except ImportError:
         raise InputError(
             f"{path}: reading Parquet needs pyarrow. Install it with: pip install "
             "'hybridsde[parquet]'"
         ) from None
-    except (OSError, ValueError) as error:
+    except InputError:
+        raise
+    except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path} is not a Parquet file: {str(error).splitlines()[0]}") from None
+    _check_header(path, [str(name) for name in frame.columns])
     return frame.assign(**{LINE: np.arange(len(frame)) + 1, SOURCE: str(path)})
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,6 +68,12 @@ def arrays_of(content: bytes, path: Path) -> tuple[dict[str, np.ndarray], dict[s
     return arrays, notes
 
 
+def _order(columns: Sequence[str]) -> Callable[[str], int]:
+    """The place of a name among these; after them where it is not there."""
+    places = {name: place for place, name in enumerate(columns)}
+    return lambda name: places.get(name, len(places))
+
+
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:
     content = hashlib.sha256()
     for name in sorted(arrays):
@@ -124,5 +130,6 @@ class Checkpoint:
         kept = {name[cut:]: a for name, a in arrays.items() if name.startswith("state")}
         cut = len("history/")
         found = {name[cut:]: a for name, a in arrays.items() if name.startswith("history/")}
-        history = {name: found[name] for name in json.loads(notes["columns"])}
+        columns = json.loads(notes.get("columns", "[]"))
+        history = {name: found[name] for name in sorted(found, key=_order(columns))}
         return fill(state, kept, self.path), history

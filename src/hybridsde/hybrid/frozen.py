@@ -28,6 +28,12 @@ class FrozenDrift(AbstractPhysics):
     @classmethod
     def of(cls, declared: HybridSDE, model: BayesianSDE) -> "FrozenDrift":
         """The drift of a trained model."""
+        if declared.offsets:
+            far = next(iter(declared.offsets))
+            raise ValueError(
+                f"{far!r} lies far from zero, so this drift cannot be frozen: subtract a constant "
+                "from the column first."
+            )
         if declared.positive:
             raise ValueError("A drift of logarithms cannot be frozen: leave `positive` out.")
         sde = model.driven_by(model.network.mean())

@@ -10,8 +10,10 @@ from hybridsde._errors import InputError
 from hybridsde.data import Trajectories
 from hybridsde.forecast.spec import offsets_of
 from hybridsde.hybrid.declaration import AbstractDeclaration
+from hybridsde.model.diffusion import AbstractDiffusion
 from hybridsde.physics import EquationPhysics, NoPhysics
 from hybridsde.physics.expression import names
+from hybridsde.physics.grammar import parse_formula
 
 BLURRED = 1e4
 """From this many spreads away from zero on, an equation in raw numbers loses digits that count."""
@@ -44,6 +46,9 @@ def _raw(declared: AbstractDeclaration) -> set[str]:
     """States whose raw numbers are needed, and combinations of states, which are measured so."""
     physics = declared.physics
     used = {*declared.bounds, *declared.start_of}
+    used |= {one.name for term in declared.terms for one in names(parse_formula(term))}
+    if callable(declared.diffusion) or isinstance(declared.diffusion, AbstractDiffusion):
+        used |= set(declared.states)
     if isinstance(declared.observed, Mapping):
         used |= set(declared.observations)
     if isinstance(physics, EquationPhysics):

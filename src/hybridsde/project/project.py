@@ -21,9 +21,10 @@ from hybridsde.project.settings_file import settings_bytes, settings_of
 from hybridsde.project.split import Split, read_split
 from hybridsde.run import Run, certified, fit
 from hybridsde.run.fitting import training_windows
-from hybridsde.store.folder import CHECKPOINT, RUN, UNFINISHED, kept_file
+from hybridsde.store.folder import CHECKPOINT, RUN, UNFINISHED, kept_file, save_run
 from hybridsde.store.lock import LOCK, locked
 from hybridsde.store.metadata import Scores
+from hybridsde.store.spec_io import PHYSICS_FILE, physics_source
 
 DATA, SETTINGS = "data.csv", "settings.toml"
 CERTIFIED_SPLIT = 104_729
@@ -104,7 +105,7 @@ class Project:
     def _check_room(self) -> None:
         """An `InputError` where the settings ask for more memory than there is."""
         train, model, columns = self.settings.train, self.model, len(self.model.states)
-        if model.networks:
+        if model.networks and not model.undecided:
             series = min(train.batch_size, self.pieces.count) * (train.samples or model.samples)
             widths = sum(model.hidden or ()) + columns
             check_memory(
@@ -153,17 +154,27 @@ class Project:
         with locked(out):
             check_target(out, resume=resume)  # somebody may have used it a moment ago
             remove_partial(out)
+            data = self.split.to_frame().to_csv(index=False).encode()
             if (out / RUN).exists():
+                self._check_own(out, data)
                 run = Run.load(out, trust=True)
             else:
                 mark = "This fit is under way, or was stopped: see --resume.\n"
                 write_whole(out / UNFINISHED, mark)
                 run = self._scored(self.fit(out / CHECKPOINT, callbacks))
-                data = self.split.to_frame().to_csv(index=False).encode()
-                run.save(out, {SETTINGS: self.text, DATA: data})
+                save_run(out, run.stored, {SETTINGS: self.text, DATA: data})
             for name in (CHECKPOINT, UNFINISHED):
                 (out / name).unlink(missing_ok=True)
         return run
+
+    def _check_own(self, out: Path, data: bytes) -> None:
+        """An `InputError` unless the finished run of a folder is that of this project."""
+        source = physics_source(self.model)
+        kept = {SETTINGS: self.text, DATA: data}
+        if source is not None or (out / PHYSICS_FILE).exists():
+            kept[PHYSICS_FILE] = b"" if source is None else source.read_bytes()
+        if any(kept_file(out, name) != content for name, content in kept.items()):
+            raise InputError(f"{out} holds a run of other settings or data. Choose another folder.")
 
     def _scored(self, run: Run) -> Run:
         if self.test is None:

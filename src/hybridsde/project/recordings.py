@@ -12,7 +12,7 @@ from hybridsde.data import Trajectories, read_table
 from hybridsde.data.dates import Calendar
 from hybridsde.forecast import Forecast, StateEstimate
 from hybridsde.forecast.export import future_of
-from hybridsde.project.project import forecast_settings, plain_scores, split_of
+from hybridsde.project.project import DATA, forecast_settings, plain_scores, split_of
 from hybridsde.project.settings_file import check_settings
 from hybridsde.run import Run
 from hybridsde.run.fitting import forecast_windows
@@ -161,10 +161,9 @@ class Certification:
             recordings = forecast_windows(recordings, windows, context)
         if run.metadata.reference is not None:
             return cls(folder, run, recordings, None)
-        try:
+        reference = None
+        if (folder / DATA).exists():
             reference = settings.start(split_of(folder, run).train, context)
-        except InputError:
-            reference = None
         return cls(folder, run, recordings, reference)
 
     def certify(self, *, loss: str, bound: str, **settings) -> tuple[Certificate, Path]:

@@ -57,6 +57,8 @@ def verify(folder: Path, *, trust: bool = False) -> Verification:
         for what, value in there.items()
         if value != here.get(what)
     )
+    if "machine" not in content:
+        elsewhere = (*elsewhere, "machine: not recorded")
     stored = Run.load(folder, trust=trust).metadata.test_scores
     if stored is None or not (folder / DATA).exists():
         return Verification(names, elsewhere, None, agrees=True)

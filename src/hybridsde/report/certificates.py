@@ -45,6 +45,8 @@ def band_table(band: ConformalBand) -> Table:
 def read_certificates(folder: Path) -> list[dict[str, Any]]:
     """What the report page shows of the certificates of a run."""
     shown = []
+    if (folder / FOLDER).is_symlink():
+        raise InputError(f"{folder / FOLDER} is a link. Put a folder there.")
     for path in sorted((folder / FOLDER).glob("*.json")):
         try:
             found = json.loads(read_text(path, most=2**22))

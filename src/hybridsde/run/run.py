@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError
+from hybridsde._files import make_folder
 from hybridsde._memory import check_memory
 from hybridsde._streams import Stream, stream
 from hybridsde._types import Array, Numbers, PRNGKeyArray
@@ -34,6 +35,7 @@ from hybridsde.forecast import (
     estimate_states,
     evaluate,
 )
+from hybridsde.forecast.backtest import origins_of
 from hybridsde.forecast.future import clock_of, forecast
 from hybridsde.forecast.sanity import say_nonsense
 from hybridsde.forecast.spec import SAME_STEP
@@ -42,6 +44,8 @@ from hybridsde.hybrid.discovered import Discovered, discover
 from hybridsde.run.following import Follower, follow
 from hybridsde.store import RunMetadata, StoredRun, load_run, save_run
 from hybridsde.store.folder import RUN
+from hybridsde.store.lock import locked
+from hybridsde.store.spec_io import write_spec
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,19 +78,18 @@ class Run:
     def save(self, folder: str | Path, files: Mapping[str, bytes] | None = None) -> None:
         """Write everything needed to forecast again into a new folder, `files` beside it."""
         folder = Path(folder)
-        if (folder / RUN).exists():
-            raise InputError(f"{folder} holds a run already. Choose another folder.")
-        save_run(
-            folder,
-            StoredRun(
-                self.spec,
-                self.forecaster,
-                self.history,
-                self.diverged,
-                self.seed,
-                self.metadata,
-            ),
-            files,
+        write_spec(self.spec)  # says what cannot be saved before there is a folder
+        make_folder(folder)
+        with locked(folder):
+            if (folder / RUN).exists():
+                raise InputError(f"{folder} holds a run already. Choose another folder.")
+            save_run(folder, self.stored, files)
+
+    @property
+    def stored(self) -> StoredRun:
+        """What a run folder holds of it."""
+        return StoredRun(
+            self.spec, self.forecaster, self.history, self.diverged, self.seed, self.metadata
         )
 
     def forecast(
@@ -197,7 +200,9 @@ class Run:
         """
         self.subject.check(data)
         check_whole(draws, "draws", least=2)
-        self._check_room(draws, len(data) * (origins or int(data.lengths.max())) * horizon)
+        check_whole(horizon, "horizon")
+        starts = origins_of(data, horizon, origins, self.spec.context)
+        self._check_room(draws, len(starts) * horizon)
         return backtest(
             self.spec,
             self.forecaster,

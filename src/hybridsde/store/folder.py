@@ -20,6 +20,7 @@ from hybridsde._errors import InputError
 from hybridsde._files import make_folder, read_text, read_whole, write_whole
 from hybridsde.fit.checkpoint import arrays_of, fill, named_arrays
 from hybridsde.forecast import AbstractForecaster, ModelSpec
+from hybridsde.hybrid import HybridSDE
 from hybridsde.store.formats import FORMAT, array_name, upgraded
 from hybridsde.store.metadata import RunMetadata
 from hybridsde.store.spec_io import PHYSICS_FILE, physics_source, read_spec, write_spec
@@ -27,7 +28,7 @@ from hybridsde.store.spec_io import PHYSICS_FILE, physics_source, read_spec, wri
 RUN, WEIGHTS, HISTORY = "run.json", "weights.safetensors", "history.csv"
 CHECKPOINT, UNFINISHED = "checkpoint", "unfinished"
 NEEDED = ("spec", "forecaster", "metadata", "sha256", "diverged", "seed", "versions")
-TABLES = ("spec", "forecaster", "metadata", "sha256", "versions")
+TABLES = ("spec", "forecaster", "metadata", "sha256", "versions", "machine")
 MOST_JSON = 2**28
 """Bytes of a `run.json`; those of a million rows have a tenth of it."""
 VERSIONS = ("hybridsde", "jax", "equinox", "optax", "numpy")
@@ -129,7 +130,7 @@ def read_content(folder: Path) -> dict[str, Any]:
     lacking = [name for name in NEEDED if name not in content]
     if lacking:
         raise InputError(f"{path} is damaged: it lacks {lacking[0]!r}. Fit again.")
-    odd = [name for name in TABLES if not isinstance(content[name], Mapping)]
+    odd = [name for name in TABLES if not isinstance(content.get(name, {}), Mapping)]
     if odd:
         raise InputError(f"{path} is damaged: {odd[0]!r} is no table. Fit again.")
     return content
@@ -139,10 +140,15 @@ def load_run(folder: Path, *, trust: bool) -> StoredRun:
     """Read a run back. Its Python physics is only run where it is trusted."""
     content, path = read_content(folder), folder / RUN
     metadata = RunMetadata.from_dict(content["metadata"], str(path))
-    if PHYSICS_FILE in content["sha256"]:
+    if (folder / PHYSICS_FILE).exists():
         kept_file(folder, PHYSICS_FILE, content)
     try:
         spec = read_spec(content["spec"], folder, trust=trust)
+        if content["format"] < FORMAT and isinstance(spec, HybridSDE) and spec.linear:
+            raise InputError(
+                f"{folder} holds a library of terms in format {content['format']}, whose units "
+                "this version does not know. Fit again."
+            )
         blank = spec.restore(content["forecaster"])
         diverged, seed = bool(content["diverged"]), int(content["seed"])
     except InputError:
@@ -172,6 +178,8 @@ def load_run(folder: Path, *, trust: bool) -> StoredRun:
 def kept_file(folder: Path, name: str, content: Mapping[str, Any] | None = None) -> bytes:
     """A file of a run, as it was written with it; an `InputError` where it was changed since."""
     content = read_content(folder) if content is None else content
+    if Path(name).name != name or not name.isprintable():
+        raise InputError(f"{folder / RUN} is damaged: {name[:60]!r} is no file of this folder.")
     path = folder / name
     if not path.exists() and not path.is_symlink():
         raise InputError(f"{folder} has no {name}. Fit again.")

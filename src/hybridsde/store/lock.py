@@ -1,5 +1,6 @@
 """One process at a time writes into a folder."""
 
+import errno
 import json
 import os
 import platform
@@ -52,17 +53,20 @@ def _held(path: Path) -> int:
             raise InputError(f"{path} cannot be written: {error.strerror}.") from None
         try:
             _hold(handle)
-        except OSError:
-            owner = _owner(handle)
+            if _same(handle, path):
+                os.ftruncate(handle, 0)
+                os.write(handle, json.dumps(_identity()).encode())
+                return handle
+            os.close(handle)  # it was removed between opening and locking
+        except OSError as error:
+            held = error.errno in (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
+            owner = _owner(handle) if held else ""
             os.close(handle)
-            raise InputError(
-                f"{path.parent} is in use{owner}. Wait for it, or choose another folder."
-            ) from None
-        if _same(handle, path):
-            os.ftruncate(handle, 0)
-            os.write(handle, json.dumps(_identity()).encode())
-            return handle
-        os.close(handle)  # it was removed between opening and locking
+            if held:
+                raise InputError(
+                    f"{path.parent} is in use{owner}. Wait for it, or choose another folder."
+                ) from None
+            raise InputError(f"{path} cannot be locked: {error.strerror}.") from None
 
 
 def _same(handle: int, path: Path) -> bool:

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from hybridsde._errors import InputError
 from hybridsde.certify import Reference, UsedData
 
@@ -96,10 +98,19 @@ class RunMetadata:
                 plausible=None
                 if content.get("plausible") is None
                 else tuple((float(low), float(high)) for low, high in content["plausible"]),
-                epoch=content.get("epoch"),
+                epoch=_moment(content.get("epoch")),
                 choice=content.get("choice"),
             )
         except KeyError as error:
             raise InputError(f"{source} is damaged: it lacks {error}. Fit again.") from None
         except (TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{source} is damaged ({error}). Fit again.") from None
+
+
+def _moment(given: Any) -> str | None:
+    """A timestamp with a zone, as text; a `ValueError` where it is none."""
+    if given is None:
+        return None
+    if not isinstance(given, str) or pd.Timestamp(given).tz is None:
+        raise ValueError(f"epoch is {given!r}")
+    return given

@@ -177,7 +177,10 @@ def _known(given: Mapping[str, Any], folder: Path, *, trust: bool) -> AbstractPh
     xi = {name: _number(value) for name, value in given["parameters"].items()}
     if given["kind"] == "equations":
         return equations(*given["equations"], **xi)
-    return python_physics(given["source"], folder, xi, trust=trust)
+    name, _, function = str(given["source"]).partition(":")
+    if name != PHYSICS_FILE or not function.isidentifier():
+        raise InputError(f"{folder}: Python physics lies in {PHYSICS_FILE}, not in {name[:60]!r}.")
+    return python_physics(given["source"], folder, xi, trust=trust, links=False)
 
 
 def _file_of(function: Callable) -> Path:
