@@ -23,6 +23,11 @@ def test_tables_are_read_or_refused(tmp_path, seed):
     attacks.table(seed, tmp_path)
 
 
+@pytest.mark.parametrize("seed", [14664, 1000631])
+def test_tables_that_once_went_wrong(tmp_path, seed):
+    attacks.table(seed, tmp_path)
+
+
 @given(SEEDS)
 @settings(QUICK, max_examples=200)
 def test_settings_make_a_model_or_are_refused(tmp_path, seed):

@@ -72,7 +72,7 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
     separator = separator or _separator(table)
     frame = raw_table(table, separator)
     numbers = {str(name): as_numbers(frame, name) for name in frame.columns}
-    numeric = [name for name, column in numbers.items() if np.isfinite(column).any()]
+    numeric = [name for name, column in numbers.items() if name and np.isfinite(column).any()]
     lower = {str(name).lower(): str(name) for name in frame.columns}
     time = next((lower[name] for name in TIMES if name in lower), None)
     if time is None:
@@ -107,7 +107,7 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
     return TEMPLATE.format(
         name=table.with_suffix(".toml").name,
         files=json.dumps(os.path.relpath(table, folder), ensure_ascii=False),
-        id=f'id = "{identity}"'
+        id=f"id = {_quoted(identity)}"
         if identity
         else '# id = "run"               # names the trajectory',
         time=_quoted(time),
