@@ -22,6 +22,22 @@ os.environ["HYBRIDSDE_CACHE"] = "off"
 # Two devices, as on a machine with two cores, so that the tests take the paths users take.
 jax.config.update("jax_num_cpu_devices", 2)
 
+LONGEST = (
+    "baselines", "paper", "test_objective.py", "test_langevin.py", "test_langevin_runs.py",
+    "test_latent.py",
+)  # fmt: skip
+"""Folders and modules whose slow tests are in the longest lane: they change rarely, and take
+minutes."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Before lanes are chosen."""
+    for item in items:
+        if item.get_closest_marker("slow") and not set(LONGEST).isdisjoint(item.path.parts):
+            item.add_marker(pytest.mark.long)
+
+
 OWN = {"data", "physics", "model", "simulate", "objective", "forecast"}
 """Folders whose tests run no code of optax, which relies on implicit promotion."""
 

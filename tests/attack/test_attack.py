@@ -12,13 +12,13 @@ QUICK = settings(
 
 
 @given(SEEDS)
-@settings(QUICK, max_examples=1000)
+@settings(QUICK, max_examples=500)
 def test_equations_are_read_or_refused(seed):
     attacks.equation(seed)
 
 
 @given(SEEDS)
-@settings(QUICK, max_examples=300)
+@settings(QUICK, max_examples=120)
 def test_tables_are_read_or_refused(tmp_path, seed):
     attacks.table(seed, tmp_path)
 
@@ -40,6 +40,6 @@ def run_folder(tmp_path_factory):
 
 
 @given(SEEDS)
-@settings(QUICK, max_examples=60)
+@settings(QUICK, max_examples=30)
 def test_tampered_folders_are_loaded_or_refused(run_folder, tmp_path, seed):
     attacks.folder(seed, run_folder, tmp_path)
