@@ -56,6 +56,7 @@ def test_resumed_equals_uninterrupted(epochs, uninterrupted, tmp_path, monkeypat
     assert seen == list(range(epochs + 1, TRAINING.epochs + 1))
     assert tree_allclose(resumed.forecaster.model, uninterrupted.forecaster.model, rtol=0, atol=0)
     np.testing.assert_array_equal(resumed.history, uninterrupted.history)
+    assert list(resumed.history.columns) == list(uninterrupted.history.columns)
 
 
 def test_ctrl_c_keeps_the_last_epoch(tmp_path, uninterrupted):

@@ -189,10 +189,11 @@ class ModelSpec(abc.ABC):
         """Recordings less the offsets of their columns."""
         if not self.offsets:
             return data
-        less = np.where(data.observed, data.values - self._offsets(data.states), 0.0)
+        less = np.where(data.observed, data.values - self.offset_of(data.states), 0.0)
         return replace(data, values=less)
 
-    def _offsets(self, names: Sequence[str]) -> np.ndarray:
+    def offset_of(self, names: Sequence[str]) -> np.ndarray:
+        """What is subtracted from each of these columns."""
         known = self.offsets or {}
         return np.array([known.get(name, 0.0) for name in names])
 
@@ -209,11 +210,11 @@ class ModelSpec(abc.ABC):
         """States in the units of the data."""
         logarithms = np.array([name in self.positive for name in self.state_names])
         found = np.where(logarithms, np.exp(np.where(logarithms, h, 0.0)), h)
-        return found + self._offsets(self.state_names) if self.offsets else found
+        return found + self.offset_of(self.state_names) if self.offsets else found
 
     def raw_observations(self, seen: np.ndarray) -> np.ndarray:
         """Observations that are no logarithms any more in the units of the data."""
-        return seen + self._offsets(self.observations) if self.offsets else seen
+        return seen + self.offset_of(self.observations) if self.offsets else seen
 
 
 def offsets_of(data: Trajectories, positive: Sequence[str] = ()) -> dict[str, float]:

@@ -10,7 +10,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from hybridsde._errors import InputError
-from hybridsde._files import is_partial, make_folder, read_text, remove_partial, write_whole
+from hybridsde._files import make_folder, read_text, remove_partial, write_whole
 from hybridsde.data.hashing import series_hashes
 from hybridsde.fit import CallbackFactory
 from hybridsde.fit.checkpoint import fingerprint
@@ -18,7 +18,7 @@ from hybridsde.forecast import SCORES
 from hybridsde.project.compare import OWN, Candidate, compare, parts_of, seeds_of
 from hybridsde.project.project import Project
 from hybridsde.registry import SYSTEMS
-from hybridsde.store.lock import LOCK, locked
+from hybridsde.store.lock import is_unused, locked
 from hybridsde.store.spec_io import physics_source
 
 SCORES_FILE, MARK_FILE = "scores.csv", "comparison.mark"
@@ -29,8 +29,7 @@ def check_folder(out: Path, project: Project, seeds: int, *, resume: bool) -> No
     if project.test is None:
         raise InputError("A comparison needs held-out recordings: set data.test above 0.")
     mark = out / MARK_FILE
-    strange = out.is_dir() and not all(p.name == LOCK or is_partial(p) for p in out.iterdir())
-    if out.exists() and (not out.is_dir() or (strange and not mark.exists())):
+    if out.exists() and (not out.is_dir() or not (is_unused(out) or mark.exists())):
         raise InputError(f"{out} exists and is not an empty folder. Choose another.")
     if not (out / SCORES_FILE).exists():
         return

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError
-from hybridsde._files import is_partial, make_folder, remove_partial, write_whole
+from hybridsde._files import make_folder, remove_partial, write_whole
 from hybridsde._memory import check_memory
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Training
@@ -22,7 +22,7 @@ from hybridsde.project.split import Split, read_split
 from hybridsde.run import Run, certified, fit
 from hybridsde.run.fitting import training_windows
 from hybridsde.store.folder import CHECKPOINT, RUN, UNFINISHED, kept_file, save_run
-from hybridsde.store.lock import LOCK, locked
+from hybridsde.store.lock import is_unused, locked
 from hybridsde.store.metadata import Scores
 from hybridsde.store.spec_io import PHYSICS_FILE, physics_source
 
@@ -203,7 +203,7 @@ def check_target(out: Path, *, resume: bool) -> None:
             f"{out} holds a fit that was not finished. Say --resume to go on, or choose another "
             "folder."
         )
-    if not begun and not _empty(out):
+    if not begun and not is_unused(out):
         raise InputError(f"{out} exists and is not empty. Choose another folder.")
 
 
@@ -213,13 +213,6 @@ def _check_scorable(test: Trajectories | None) -> None:
             f"The held-out trajectories ({', '.join(test.ids[:6])}) hold no value after their "
             "first row, so there is nothing to score. Hold out others: data.test."
         )
-
-
-def _empty(folder: Path) -> bool:
-    """Whether a folder holds nothing but what a process leaves that is killed at its first step."""
-    if not folder.is_dir():
-        return True
-    return all(path.name == LOCK or is_partial(path) for path in folder.iterdir())
 
 
 def plain_scores(scores: pd.DataFrame) -> Scores:

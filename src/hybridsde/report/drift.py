@@ -170,8 +170,7 @@ def _rates(fitted: Hybrid, grid: np.ndarray, data: Trajectories) -> tuple[np.nda
     """Learned drifts under draws of the weights, and the known drift, γ included."""
     inputs = data.inputs[data.inputs.shape[0] // 2, 0] if data.input_names else np.zeros(0)
     logarithms = np.array([name in fitted.spec.positive for name in fitted.spec.states])
-    far = fitted.spec.offsets or {}
-    grid = grid - np.array([far.get(name, 0.0) for name in fitted.spec.states])
+    grid = grid - fitted.spec.offset_of(fitted.spec.states)
     places = np.where(logarithms, np.log(np.where(logarithms, grid, 1.0)), grid)
     middle = float(np.median(data.times)) - fitted.spec.clock.origin
     u, t = jnp.asarray(inputs), jnp.asarray(middle)

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from hybridsde._errors import InputError
+from hybridsde._files import is_partial
 
 if os.name == "nt":
     import msvcrt
@@ -24,6 +25,13 @@ else:
 
 
 LOCK = ".lock"
+
+
+def is_unused(folder: Path) -> bool:
+    """Whether a folder holds nothing but what a process leaves that is killed at its first step."""
+    if not folder.is_dir():
+        return True
+    return all(path.name == LOCK or is_partial(path) for path in folder.iterdir())
 
 
 @contextmanager
