@@ -3,5 +3,7 @@
 from hybridsde.cli import certify as _certify  # noqa: F401
 from hybridsde.cli import compare as _compare  # noqa: F401
 from hybridsde.cli import demo as _demo  # noqa: F401
-from hybridsde.cli import own_data as _own_data  # noqa: F401
+from hybridsde.cli import forecasts as _forecasts  # noqa: F401
+from hybridsde.cli import project as _project  # noqa: F401
+from hybridsde.cli import results as _results  # noqa: F401
 from hybridsde.cli.app import app as app

@@ -10,8 +10,20 @@ from typer.core import TyperGroup
 from hybridsde._errors import FitFailed, InputError
 
 
+WAY = (
+    "demo", "init", "check", "fit", "report", "forecast", "states", "score", "discover", "compare",
+    "certify", "verify", "reproduce",
+)  # fmt: skip
+"""Commands in the order in which somebody with a table needs them."""
+
+
 class _OneLineErrors(TyperGroup):
     """Input that cannot be used ends a command with one line and code 2, a failed fit with 3."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """As they follow each other in use; others after them."""
+        found = TyperGroup.list_commands(self, ctx)
+        return sorted(found, key=lambda name: WAY.index(name) if name in WAY else len(WAY))
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was asked for."""

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from hybridsde.cli.app import app
-from hybridsde.cli.own_data import Json, RunFolder, Trust, notices
+from hybridsde.cli.options import Json, RunFolder, Trust, notices
 
 LOSS_HELP = (
     "error (squared, cut off), interval (share of values outside the 90 % interval), band (any "

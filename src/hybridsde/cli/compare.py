@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from hybridsde.cli.app import app
-from hybridsde.cli.own_data import Config, Json, Quiet, notices, resumable
+from hybridsde.cli.options import Config, Json, Quiet, notices, resumable
 
 
 @app.command()

@@ -1,0 +1,55 @@
+"""What commands share: their options, notices about the input, and Ctrl-C."""
+
+import shlex
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hybridsde._errors import InputNotice
+from hybridsde.fit import FitDiverged
+
+Config = Annotated[Path, typer.Argument(help="Settings, as written by `hybridsde init`.")]
+RunFolder = Annotated[Path, typer.Argument(help="Folder that `hybridsde fit` wrote.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print results only, no progress.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for other programs.")]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run the Python file with the physics of this run.")
+]
+INTERRUPTED = 130
+
+
+@contextmanager
+def notices(console: Console) -> Iterator[None]:
+    """Print notices about the input as they come, one line each."""
+    shown = warnings.showwarning
+    said: set[str] = set()
+
+    def show(message, category, *rest, **named):
+        if issubclass(category, InputNotice | FitDiverged):
+            if str(message) in said:
+                return
+            said.add(str(message))
+            console.print(f"note: {message}", soft_wrap=True, highlight=False, markup=False)
+        else:
+            shown(message, category, *rest, **named)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InputNotice)
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def resumable(*again: object) -> Iterator[None]:
+    """Where Ctrl-C ends the work inside, say what command goes on with it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        command = shlex.join(str(word) for word in ("hybridsde", *again, "--resume"))
+        Console(stderr=True).print(f"Stopped. Go on with: {command}", soft_wrap=True, markup=False)
+        raise typer.Exit(INTERRUPTED) from None

@@ -1,0 +1,106 @@
+"""`hybridsde init | check | fit`: from a table to a run."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from hybridsde._errors import InputError
+from hybridsde.cli.app import app
+from hybridsde.cli.options import Config, Quiet, notices, resumable
+
+
+@app.command()
+def init(
+    table: Annotated[
+        Path | None, typer.Argument(help="A CSV file: one row per time and trajectory.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write; beside the table by default.")
+    ] = None,
+    example: Annotated[
+        bool,
+        typer.Option("--example", help="Generate an example, recordings and settings, instead."),
+    ] = False,
+    trajectories: Annotated[
+        int, typer.Option(min=2, help="With --example: how many recordings.")
+    ] = 24,
+    regular: Annotated[
+        bool,
+        typer.Option("--regular", help="With --example: equal time steps and no missing values."),
+    ] = False,
+) -> None:
+    """Write a commented settings file for a table, with its columns guessed.
+
+    With --example: write predator–prey recordings and settings that know one of the two
+    equations, into the folder OUT (lotka_volterra by default).
+    """
+    from hybridsde._files import write_whole
+    from hybridsde.project.example import write_example
+    from hybridsde.project.settings_template import settings_template
+
+    if example:
+        folder = out or Path("lotka_volterra")
+        settings = write_example(folder, trajectories, regular=regular)
+        typer.echo(f"Wrote {folder / 'recordings.csv'} and {settings}.")
+        typer.echo(f"Next: hybridsde fit {settings} --out {folder / 'run'}")
+        return
+    if table is None:
+        raise InputError("Name a CSV file, or say --example.")
+    target = out or table.with_suffix(".toml")
+    if target.exists():
+        raise InputError(f"{target} exists. Choose another name with --out.")
+    text = settings_template(table, target.parent)
+    write_whole(target, text)
+    typer.echo(f"Wrote {target}. Add the equations that you know, then: hybridsde check {target}")
+
+
+@app.command()
+def check(config: Config) -> None:
+    """Check data, equations and settings without fitting, and say what a fit would do."""
+    from hybridsde.project.project import Project
+    from hybridsde.report.overview import overview
+
+    console = Console()
+    with notices(console):
+        project = Project.open(config)
+    for part in overview(project):
+        console.print(part)
+    console.print(f"All is well. Next: hybridsde fit {config} --out runs/{config.stem}")
+
+
+@app.command()
+def fit(
+    config: Config,
+    out: Annotated[Path, typer.Option(help="Folder for the run; it must not exist yet.")],
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a fit that was stopped or killed.")
+    ] = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit the model that CONFIG describes and save it in the folder OUT.
+
+    Ctrl-C, a crash or a power cut lose at most a few seconds of work: --resume goes on, and ends
+    with the same numbers.
+    """
+    from hybridsde.project.project import Project, check_target
+    from hybridsde.report.overview import fit_notes, score_table
+    from hybridsde.report.terminal import fit_progress
+
+    console = Console()
+    began = time.monotonic()
+    check_target(out, resume=resume)
+    with notices(console):
+        project = Project.open(config)
+        again = ("fit", config, "--out", out)
+        with resumable(*again), fit_progress(Console(quiet=quiet)) as watch:
+            run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
+    for part in fit_notes(run, project.split.train):
+        console.print(part, soft_wrap=True, highlight=False)
+    if run.metadata.test_scores is not None:
+        title = "Forecasts of held-out trajectories"
+        console.print(score_table(run.metadata.test_scores, title))
+    seconds = time.monotonic() - began
+    console.print(f"Wrote {out} in {seconds:.0f} s. Next: hybridsde report {out}", soft_wrap=True)
