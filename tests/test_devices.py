@@ -123,6 +123,7 @@ np.testing.assert_allclose(double(eight[:1]), [0])
 """
 
 
+@pytest.mark.slow
 def test_fewer_repetitions_than_devices_can_be_used_further():
     done = subprocess.run([sys.executable, "-c", FOUR], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -393,6 +393,7 @@ def test_scores_do_not_depend_on_units_and_offsets(case):
     np.testing.assert_allclose(score_of(**case), score_of(**plain), rtol=0.01)
 
 
+@pytest.mark.slow
 def test_21_a_fit_that_does_not_fit_into_memory_is_refused(tmp_path):
     absurd = "[model]\nlearned = 'network'\nhidden = [4096, 4096]\n[train]\nsamples = 1000000\n"
     refused(tmp_path, swings(), "A gradient step would take about .* GiB", TOML + absurd)

@@ -48,6 +48,7 @@ def run_folder(tmp_path_factory):
     return write_run(tmp_path_factory.mktemp("reported") / "run")
 
 
+@pytest.mark.slow
 def test_a_killed_report_leaves_the_old_one(run_folder):
     page = run_folder / "report.html"
     page.write_text("the old one")
@@ -60,6 +61,7 @@ def test_a_killed_report_leaves_the_old_one(run_folder):
     hs.Run.load(run_folder)
 
 
+@pytest.mark.slow
 def test_a_killed_certificate_is_there_in_full_or_not_at_all(run_folder, tmp_path):
     run = hs.Run.load(run_folder)
     data = wiggles(series=20, seed=9)

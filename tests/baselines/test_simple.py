@@ -116,6 +116,7 @@ def test_the_spread_counts_from_where_a_value_was_last_seen():
     np.testing.assert_allclose(roots**2, [1.25, 2.25], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_persistence_covers_random_walks_as_often_as_it_says():
     run = hs.fit(Persistence(observed=("a",)), walks(2000, 0))
     test = walks(1000, 1)

@@ -98,6 +98,7 @@ def test_choosing_among_models_costs_their_logarithm(plain, fresh):
     )
 
 
+@pytest.mark.slow
 def test_an_ensemble_pays_its_kl_once_per_network(run, data):
     mine = run.certifiable(data)
     one, many = (run.certify(mine, bound="kl", ensemble=m, draws=300) for m in (1, 19))

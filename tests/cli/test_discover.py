@@ -10,6 +10,8 @@ from hybridsde.__main__ import app
 from hybridsde.project.discovery import settings_with
 from hybridsde.project.project import Project
 
+pytestmark = pytest.mark.slow
+
 
 def call(*command):
     return CliRunner().invoke(app, [str(word) for word in command])

@@ -12,8 +12,10 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
+from hybridsde import Run
 from hybridsde.__main__ import app
 from hybridsde.baselines import Climatology
+from hybridsde.project.project import Project
 
 SHORT = (
     '[train]\nepochs = 3\n[model]\nlearned = "network"\nhidden = [8]\n'
@@ -199,7 +201,6 @@ def test_a_fit_with_a_part_set_apart_can_be_certified_on_it(project):
 
 def test_variants_of_a_comparison(project):
     from hybridsde.project.compare import variants
-    from hybridsde.project.project import Project
 
     found = variants(Project.open(project / "settings.toml"))
     assert [one.name for one in found] == [
@@ -264,6 +265,21 @@ def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
     page = (out / "report.html").read_text()
     assert page.count("<svg") == 2
     assert "physics alone" in page
+    run = Run.load(out / "runs" / "climatology-1")
+    own = pd.read_csv(out / "scores.csv").query("method == 'climatology' and seed == 1")
+    assert run.metadata.test_scores is not None
+    assert run.metadata.test_scores.overall["crps"] == pytest.approx(own["crps"].item())
+    verified = call("verify", out / "runs" / "climatology-1")
+    assert "the scores come out again" in " ".join(verified.output.split())
+    assert "goes with --origins" in refused(*asked, "--horizon", 3)
+    backtest = call(*asked, "--methods", "persistence", "--resume", "--origins", 2, "--horizon", 3)
+    assert backtest.exit_code == 0, backtest.output
+    leads = pd.read_csv(out / "backtest.csv").query("obs == 'overall'")
+    assert len(leads) == 3 * 2 * 4
+    assert set(leads["lead"]) == {0, 1, 2, 3}
+    assert (out / "backtest.svg").exists()
+    assert call("report", out).exit_code == 0
+    assert (out / "report.html").read_text().count("<svg") == 3
     cut = "\n".join(scores.splitlines()[:-1])
     (out / "scores.csv").write_text(cut)
     again = call(*asked, "--methods", "persistence", "--resume")
@@ -282,7 +298,6 @@ def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
 def test_systems_that_cannot_be_run_are_left_out_with_the_reason(project, monkeypatch):
     from hybridsde import InputNotice
     from hybridsde.project.compare import others
-    from hybridsde.project.project import Project
 
     monkeypatch.setitem(sys.modules, "diffrax", None)
     opened = Project.open(project / "settings.toml")
@@ -312,26 +327,24 @@ def test_help_names_every_system_to_compare_with():
 
 @pytest.mark.slow
 def test_a_fit_from_one_seed_is_that_of_the_comparison(project, fitted):
-    from hybridsde import Run
     from hybridsde.project.compare import repeat, variants
-    from hybridsde.project.project import Project
 
     opened = Project.open(project / "settings.toml")
     found = repeat(opened, variants(opened)[-1], 2)
     run = Run.load(fitted)
-    ours, theirs = found.forecasters.model, run.forecaster.model
-    one = ours.network.posterior.mean.layers[0].weight[0]
+    ours, theirs = found.runs[0].forecaster.model, run.forecaster.model
+    one = ours.network.posterior.mean.layers[0].weight
     np.testing.assert_allclose(one, theirs.network.posterior.mean.layers[0].weight, atol=1e-4)
-    np.testing.assert_allclose(ours.diffusion.sd.value[0], theirs.diffusion.sd.value, rtol=1e-3)
+    np.testing.assert_allclose(ours.diffusion.sd.value, theirs.diffusion.sd.value, rtol=1e-3)
+    assert found.runs[0].metadata.calibration == run.metadata.calibration
     kept = run.metadata.test_scores
     assert kept is not None
-    assert float(found.scores["crps"][0, -1]) == pytest.approx(kept.overall["crps"], rel=1e-3)
+    assert found.scores["crps"].iloc[0] == pytest.approx(kept.overall["crps"], rel=1e-3)
 
 
 def test_python_fits_the_model_that_the_command_line_fits(project, fitted):
     """One set of defaults: the same data and equations give the same numbers."""
     import hybridsde as hs
-    from hybridsde.project.project import Project
 
     parts = Project.open(project / "settings.toml").split
     run = hs.fit(

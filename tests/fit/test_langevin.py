@@ -153,6 +153,7 @@ def test_a_step_is_gradient_and_noise():
 
 
 @pytest.mark.filterwarnings("ignore::hybridsde.InputNotice")
+@pytest.mark.slow
 def test_no_network_leaves_nothing_to_sample(swing):
     physics = hs.equations("dx = -x")
     model = hs.HybridSDE(states=("x",), physics=physics, hidden=None)

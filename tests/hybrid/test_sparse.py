@@ -212,6 +212,7 @@ def test_a_gate_stands_in_front_of_what_is_known_and_a_function_as_known():
         found.equations()
 
 
+@pytest.mark.slow
 def test_a_learned_parameter_is_moved_rather_than_a_term_added():
     physics = hs.equations("dx = v", "dv = -k*x", k=hs.Bounded.of(2.0, 0.5, 9.0))
     spec = hs.HybridSDE(states=("x", "v"), physics=physics, learned="library", degree=2)
@@ -227,6 +228,7 @@ def test_a_learned_parameter_is_moved_rather_than_a_term_added():
     assert not found.corrections
 
 
+@pytest.mark.slow
 def test_terms_that_an_equation_may_not_see_stay_out():
     spec = hs.HybridSDE(
         states=("x", "v"),
@@ -301,6 +303,7 @@ def test_innovations_of_a_right_model_are_white_and_steps_without_rows_are_left_
     assert abs(np.mean(z**2) - 1) < 5 * np.sqrt(2 / z.size)
 
 
+@pytest.mark.slow
 def test_a_library_can_go_on_by_an_objective(swung):
     run, data = swung
     objective = hs.EmpiricalPACBayes(samples=2)

@@ -88,6 +88,7 @@ def test_an_unmeasured_state_starts_where_it_is_declared(start, expected, spread
         assert not any(row[2] for row in made.sees)
 
 
+@pytest.mark.slow
 def test_a_range_is_in_the_units_of_a_state_that_is_measured_but_not_at_the_start():
     rng = np.random.default_rng(0)
     data = hs.Trajectories.from_arrays(
@@ -142,6 +143,7 @@ def test_equations_that_end_at_the_range_of_the_data_are_a_notice():
         check_known(model, data)
 
 
+@pytest.mark.slow
 def test_a_fit_that_never_was_finite_says_where():
     data = wiggles()
     physics = hs.known_drift(lambda x, a: {"x": a * jnp.sqrt(x - 100.0)}, a=1.0)

@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+import pytest
 
 from helpers import assert_mean_close, assert_variance_close, tree_allclose
 from hybridsde import gaussian_kl
@@ -79,6 +80,7 @@ def test_draws_differ_by_key_and_repeat_by_key(getkey):
     assert not tree_allclose(net.sample(key=key), net.sample(key=getkey()))
 
 
+@pytest.mark.slow
 def test_a_mixture_costs_no_less_than_it_should_and_takes_turns(getkey):
     """Its KL is the mean of those of its networks; numbered draws are of one network after another.
 

@@ -107,6 +107,7 @@ def test_complexity_constants():
 
 
 @pytest.mark.parametrize("path_kl", ["sum", "mean"])
+@pytest.mark.slow
 def test_pac_bayes_is_algorithm_1(path_kl, getkey):
     """Every term by hand, on a drift whose path KL is known exactly: c²T/2G² per series."""
     c, g, total, delta = 0.3, 0.5, 20, 0.1
@@ -180,6 +181,7 @@ def _moved(gradient: BayesianSDE) -> set[str]:
         ("complexity", {"means", "spreads", "gate", "physics", "diffusion", "start"}),
     ],
 )
+@pytest.mark.slow
 def test_each_term_moves_exactly_the_parameters_it_should(term, moved, getkey):
     """Everything that can be learned is; the first value of one state is missing."""
     data = wiggles()

@@ -47,6 +47,7 @@ def test_a_hybrid_shows_its_equations_fields_and_numbers(tmp_path):
     assert "measurement noise of x" in text
 
 
+@pytest.mark.slow
 def test_the_learned_part_is_written_with_what_it_sees_and_parameters_with_their_errors(tmp_path):
     model = tiny_model(
         physics=hs.equations("dx = k*y", k=hs.Bounded.of(2.0, 0.1, 9.0)),

@@ -90,6 +90,7 @@ def test_score_equals_scoring_a_forecast_by_hand(run):
     np.testing.assert_allclose(table.loc["overall", "width90"], (high - low).mean(), rtol=0.02)
 
 
+@pytest.mark.slow
 def test_irregular_series_with_gaps_and_inputs_fit():
     """The common case: nothing about it is special."""
     rng = np.random.default_rng(3)

@@ -81,6 +81,7 @@ def test_path_kl_is_zero_without_a_learned_drift(getkey):
     assert (paths.kl == 0).all()
 
 
+@pytest.mark.slow
 def test_ou_moments(getkey):
     """Mean and variance of the Euler scheme, exactly known for a linear SDE."""
     steps, kappa, g = 20, 1.5, 0.5

@@ -130,6 +130,7 @@ def test_start_and_steps_have_a_gradient(few, name, getkey, monkeypatch):
     np.testing.assert_allclose(jax.grad(end)(at)[first], difference, rtol=5e-2)
 
 
+@pytest.mark.slow
 def test_a_single_time_is_a_path_that_has_not_moved(getkey):
     batch = Batch.of(wiggles())
     model = tiny_model().init(batch, key=getkey())

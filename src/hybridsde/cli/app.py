@@ -9,7 +9,6 @@ from typer.core import TyperGroup
 
 from hybridsde._errors import FitFailed, InputError
 
-
 WAY = (
     "demo", "init", "check", "fit", "report", "forecast", "states", "score", "discover", "compare",
     "certify", "verify", "reproduce",

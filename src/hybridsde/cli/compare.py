@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from hybridsde._errors import InputError
 from hybridsde.cli.app import app
 from hybridsde.cli.options import Config, Json, Quiet, notices, resumable
 
@@ -23,6 +24,18 @@ def compare(
             "linear-gaussian, persistence, climatology, analogues, mean-curve, var."
         ),
     ] = "simple",
+    origins: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Also forecast from so many rows along each held-out record, all rows before "
+            "given, and score by lead time.",
+        ),
+    ] = None,
+    horizon: Annotated[
+        int | None,
+        typer.Option(min=1, help="With --origins: rows ahead; that of the settings by default."),
+    ] = None,
     resume: Annotated[
         bool,
         typer.Option("--resume", help="Go on with a comparison that was stopped, or add systems."),
@@ -33,24 +46,35 @@ def compare(
     """Black box, physics alone and hybrid, with and without PAC-Bayes, on the same split.
 
     And simple forecasters that they should beat; with `--methods all` also what else could have
-    been used. Every system is trained by its own
-    settings; all are calibrated on the same validation recordings.
+    been used. Every system is trained by its own settings; all are calibrated on the same
+    validation recordings.
 
     Writes scores.csv (one row per fit, after every system), comparison.csv, comparison.md and
-    comparison.png/svg.
+    comparison.png/svg, and every fit into runs/, as `fit` would; with --origins also backtest.csv
+    and backtest.png/svg.
     """
     from hybridsde._files import write_whole
     from hybridsde.project.compare import others, summarise, variants, verdict
-    from hybridsde.project.comparison_folder import check_folder, compare_into
+    from hybridsde.project.comparison_folder import backtest_into, check_folder, compare_into
     from hybridsde.project.project import Project
-    from hybridsde.report.comparison import comparison_figure, comparison_markdown, variant_names
+    from hybridsde.project.recordings import horizon_of
+    from hybridsde.report.comparison import (
+        comparison_figure,
+        comparison_markdown,
+        lead_figure,
+        lead_summary,
+        variant_names,
+    )
     from hybridsde.report.figures import save
     from hybridsde.report.terminal import fit_progress, frame_table
 
+    if horizon is not None and origins is None:
+        raise InputError("--horizon goes with --origins.")
     console = Console(stderr=as_json)
     again = ("compare", config, "--out", out, "--seeds", seeds, "--methods", methods)
     with notices(console):
         project = Project.open(config)
+        ahead = horizon_of(project.settings.forecast, horizon) if origins else None
         check_folder(out, project, seeds, resume=resume)
         compared = others(project, methods)
         known = len(variants(project)) * project.training.epochs
@@ -58,10 +82,15 @@ def compare(
         whole = None if compared or resume else known
         with resumable(*again), fit_progress(bars, whole) as watch:
             scores = compare_into(out, project, seeds, watch, compared, resume=resume)
+        by_lead = None
+        if ahead is not None:
+            by_lead = backtest_into(out, project, scores, ahead, origins)
     table = summarise(scores)
     write_whole(out / "comparison.csv", table.to_csv(index=False))
     write_whole(out / "comparison.md", comparison_markdown(table))
     save(comparison_figure(scores), out, "comparison")
+    if by_lead is not None:
+        save(lead_figure(by_lead), out, "backtest")
     if as_json:
         typer.echo(table.to_json(orient="records", indent=1))
         return
@@ -70,6 +99,8 @@ def compare(
     console.print(
         frame_table(shown.reindex(columns=columns), f"Held-out trajectories, {seeds} seeds")
     )
+    if by_lead is not None:
+        console.print(frame_table(lead_summary(by_lead), f"CRPS by rows ahead, {seeds} seeds"))
     said = verdict(table)
     if said:
         console.print(said, soft_wrap=True, highlight=False)

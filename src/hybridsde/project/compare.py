@@ -5,29 +5,20 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, is_dataclass, replace
 from typing import Any
 
-import jax
-import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 import pandas as pd
 
-from hybridsde._devices import same_for_seeds
 from hybridsde._errors import InputError, InputNotice
-from hybridsde._streams import Stream, stream
-from hybridsde._types import Array, Keys
-from hybridsde.data import Trajectories
 from hybridsde.fit import Callback, CallbackFactory, Training
-from hybridsde.forecast import SCORES, AbstractForecaster, ModelSpec
-from hybridsde.forecast.plausible import plausible_range, say_implausible
+from hybridsde.forecast import SCORES, ModelSpec
+from hybridsde.forecast.plausible import say_implausible
 from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.declaration import LIBRARY, NETWORK
 from hybridsde.objective import AbstractObjective
 from hybridsde.physics import NoPhysics
-from hybridsde.project.project import Project
+from hybridsde.project.project import Project, plain_scores
 from hybridsde.registry import SIMPLE, SYSTEMS
-from hybridsde.run import Repetitions, fit_and_score
-from hybridsde.run.calibrate import calibrate_many
-from hybridsde.run.fitting import training_windows
+from hybridsde.run import Run, fit_many
 
 PROPOSED, QUICK, ALL = "proposed", "simple", "all"
 """Which other systems to compare with: none, the simple ones, all of them, or some by name."""
@@ -37,6 +28,11 @@ EVIDENCE, BAYES, PAC_BAYES = "evidence", "bayes", "pac-bayes"
 """Of the learned part: of a library, and of networks without and with the PAC term."""
 Part = tuple[str, str]
 """Method and objective."""
+
+
+def name_of(method: str, objective: str) -> str:
+    """How a row of a comparison is called."""
+    return method if objective == OWN else f"{method}, {objective}"
 
 
 @dataclass(frozen=True)
@@ -52,7 +48,16 @@ class Candidate:
     @property
     def name(self) -> str:
         """How it is called in tables."""
-        return self.method if self.objective == OWN else f"{self.method}, {self.objective}"
+        return name_of(self.method, self.objective)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What was found of a candidate: its fits, and a row of scores for each."""
+
+    candidate: Candidate
+    runs: tuple[Run, ...]
+    scores: pd.DataFrame
 
 
 def variants(project: Project) -> list[Candidate]:
@@ -147,8 +152,8 @@ def compare(
     watch: CallbackFactory | None = None,
     compared: Collection[Candidate] = (),
     skip: Collection[Part] = (),
-) -> Iterator[pd.DataFrame]:
-    """Scores on the held-out recordings, a row per seed, for one candidate after the other.
+) -> Iterator[Compared]:
+    """Fits and scores on the held-out recordings, for one candidate after the other.
 
     All share the split, are trained by their own settings and are calibrated in the same way.
     `compared` are other systems, which follow the variants.
@@ -158,53 +163,48 @@ def compare(
             continue
         callbacks = watch(candidate.name) if watch else ()
         found = repeat(project, candidate, seeds, callbacks)
-        say_implausible(float(np.mean(found.scores["implausible"][:, -1])), candidate.name)
-        frame = pd.DataFrame({name: np.asarray(found.scores[name][:, -1]) for name in SCORES})
-        yield frame.assign(
-            seed=np.asarray(seeds_of(project, seeds)),
-            diverged=found.diverged,
-            method=candidate.method,
-            objective=candidate.objective,
-        )
+        say_implausible(float(np.mean(found.scores["implausible"])), candidate.name)
+        yield found
 
 
 def repeat(
     project: Project, candidate: Candidate, seeds: int, callbacks: tuple[Callback, ...] = ()
-) -> Repetitions:
+) -> Compared:
     """One candidate from several seeds as one program; each equals the `fit` of its seed."""
     assert project.test is not None
-    spec, validation = candidate.spec, project.split.validation
-    numbers = seeds_of(project, seeds)
-    batch = spec.batch(training_windows(spec, project.split.train, candidate.training))
-    inference = spec.inference(batch, candidate.loss, candidate.training)
-
-    def calibrated(forecasters: AbstractForecaster) -> AbstractForecaster:
-        if validation is None or not forecasters.spreads():
-            return forecasters
-        held_out = spec.batch(project.settings.forecast.cut(validation, spec.context))
-        keys = _keys(numbers, Stream.CALIBRATION)
-        return calibrate_many(forecasters, same_for_seeds(held_out, seeds), keys)
-
-    def windows(data: Trajectories):
-        return spec.batch(training_windows(spec, data, candidate.training))
-
-    return fit_and_score(
-        lambda: inference.fit_many(
-            batch,
-            validation=None if validation is None else windows(validation),
-            callbacks=callbacks,
-            keys=jax.vmap(jr.key)(numbers),
-        ),
-        same_for_seeds(spec.batch(project.test), seeds),
-        draws=project.settings.forecast.draws,
-        keys=_keys(numbers, Stream.FORECAST),
-        adjust=calibrated,
-        plausible=jnp.asarray(plausible_range(spec.centred(project.split.train), spec.positive)),
+    runs = fit_many(
+        candidate.spec,
+        project.split.train,
+        seeds=seeds_of(project, seeds),
+        objective=candidate.loss,
+        training=candidate.training,
+        validation=project.split.validation,
+        horizon=project.settings.forecast.horizon,
+        callbacks=callbacks,
     )
-
-
-def _keys(seeds: Array, purpose: Stream) -> Keys:
-    return jax.vmap(lambda seed: stream(seed, purpose))(seeds)
+    found = runs.score(project.test, draws=project.settings.forecast.draws)
+    rows = [*candidate.spec.observations, "overall"]
+    tables = [
+        pd.DataFrame({name: np.asarray(found[name][number]) for name in SCORES}, rows)
+        for number in range(seeds)
+    ]
+    settings = project.settings.model_dump()
+    kept = tuple(
+        replace(
+            run,
+            metadata=replace(run.metadata, settings=settings, test_scores=plain_scores(table)),
+        )
+        for run, table in zip(runs.each, tables, strict=True)
+    )
+    scores = pd.DataFrame([table.loc["overall"] for table in tables]).reset_index(drop=True)
+    scores = scores.assign(
+        seed=[run.seed for run in kept],
+        diverged=[run.diverged for run in kept],
+        implausible=np.asarray(found["implausible"][:, -1]),
+        method=candidate.method,
+        objective=candidate.objective,
+    )
+    return Compared(candidate, kept, scores)
 
 
 def parts_of(scores: pd.DataFrame) -> list[Part]:
@@ -246,6 +246,6 @@ def verdict(table: pd.DataFrame) -> str | None:
     )
 
 
-def seeds_of(project: Project, count: int) -> Array:
+def seeds_of(project: Project, count: int) -> list[int]:
     """The seeds of a comparison, from that of the settings on."""
-    return project.settings.train.seed + jnp.arange(count)
+    return [project.settings.train.seed + number for number in range(count)]

@@ -1,6 +1,9 @@
 """A comparison on disk: scores as they come, so that one that was stopped goes on."""
 
 import io
+import re
+import shutil
+import warnings
 from collections.abc import Collection
 from importlib.metadata import version
 from pathlib import Path
@@ -9,19 +12,22 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from hybridsde._errors import InputError
+from hybridsde._errors import InputError, InputNotice
 from hybridsde._files import make_folder, read_text, remove_partial, write_whole
 from hybridsde.data.hashing import series_hashes
 from hybridsde.fit import CallbackFactory
 from hybridsde.fit.checkpoint import fingerprint
 from hybridsde.forecast import SCORES
-from hybridsde.project.compare import OWN, Candidate, compare, parts_of, seeds_of
+from hybridsde.project.compare import OWN, Candidate, compare, name_of, parts_of, seeds_of
 from hybridsde.project.project import Project
 from hybridsde.registry import SYSTEMS
+from hybridsde.run import Run
 from hybridsde.store.lock import is_unused, locked
 from hybridsde.store.spec_io import physics_source
 
-SCORES_FILE, MARK_FILE = "scores.csv", "comparison.mark"
+SCORES_FILE, BACKTEST_FILE, MARK_FILE = "scores.csv", "backtest.csv", "comparison.mark"
+RUNS = "runs"
+"""The folder of the fits."""
 
 
 def check_folder(out: Path, project: Project, seeds: int, *, resume: bool) -> None:
@@ -68,10 +74,60 @@ def compare_into(
         scores = pd.DataFrame(columns=["method", "objective"])
         if path.exists():
             scores = _complete(read_scores(path), np.asarray(seeds_of(project, seeds)))
-        for part in compare(project, seeds, watch, compared, skip=parts_of(scores)):
-            scores = pd.concat([scores, part], ignore_index=True) if len(scores) else part
+        for found in compare(project, seeds, watch, compared, skip=parts_of(scores)):
+            for run in found.runs:
+                _keep(run_folder(out, found.candidate.name, run.seed), run, project)
+            new = found.scores
+            scores = pd.concat([scores, new], ignore_index=True) if len(scores) else new
             write_whole(path, scores.to_csv(index=False))
         return scores
+
+
+def run_folder(out: Path, name: str, seed: int) -> Path:
+    """Where a comparison keeps a fit, as `hybridsde fit` would have written it."""
+    return out / RUNS / f"{re.sub('[^a-z0-9]+', '-', name.lower())}-{seed}"
+
+
+def _keep(folder: Path, run: Run, project: Project) -> None:
+    """Save a fit; one that is there already was left by a comparison that was stopped."""
+    make_folder(folder.parent)
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder)
+    run.save(folder, project.kept_files)
+
+
+def backtest_into(
+    out: Path, project: Project, scores: pd.DataFrame, horizon: int, origins: int | None
+) -> pd.DataFrame:
+    """Scores by lead time of every fit of a comparison, from the same rolling origins.
+
+    Each system is given all rows before an origin. Where one cannot begin so far from the first
+    row, it is left out, and it is said why.
+    """
+    assert project.split.test is not None
+    tables = []
+    for method, objective in parts_of(scores):
+        own = (scores["method"] == method) & (scores["objective"] == objective)
+        for seed in scores.loc[own, "seed"]:
+            folder = run_folder(out, name_of(method, objective), int(seed))
+            run = Run.load(folder, trust=True)
+            try:
+                found = run.backtest(
+                    project.split.test,
+                    horizon=horizon,
+                    origins=origins,
+                    draws=project.settings.forecast.draws,
+                )
+            except ValueError as error:
+                warnings.warn(f"No backtest of {method}: {error}", InputNotice, stacklevel=2)
+                break
+            tables.append(found.assign(seed=int(seed), method=method, objective=objective))
+    if not tables:
+        raise InputError("None of the systems can be tried from rolling origins.")
+    table = pd.concat(tables, ignore_index=True)
+    with locked(out):
+        write_whole(out / BACKTEST_FILE, table.to_csv(index=False))
+    return table
 
 
 def _complete(scores: pd.DataFrame, seeds: np.ndarray) -> pd.DataFrame:
@@ -83,11 +139,22 @@ def _complete(scores: pd.DataFrame, seeds: np.ndarray) -> pd.DataFrame:
 
 def read_scores(path: Path) -> pd.DataFrame:
     """The scores that a comparison left; an `InputError` if they cannot be read."""
+    return _read(path, [*SCORES, "seed"])
+
+
+def read_backtest(path: Path) -> pd.DataFrame:
+    """Scores by lead time that a comparison left; an `InputError` if they cannot be read."""
+    scores = _read(path, ["crps", "seed", "lead", "origins"])
+    if "obs" not in scores or np.max(scores["lead"]) < 1:
+        raise InputError(f"{path} is damaged. Remove it, and compare again with --resume.")
+    return scores
+
+
+def _read(path: Path, numbers: list[str]) -> pd.DataFrame:
     try:
         scores = pd.read_csv(io.StringIO(read_text(path)))
     except ValueError:
         scores = pd.DataFrame()
-    numbers = [*SCORES, "seed"]
     sound = len(scores) > 0 and {"method", "objective", *numbers} <= set(scores.columns)
     sound = sound and all(is_numeric_dtype(scores[name]) for name in numbers)
     if not sound or not set(scores.loc[scores["objective"] == OWN, "method"]) <= set(SYSTEMS):

@@ -102,6 +102,11 @@ class Project:
         kept = self.split.test
         return None if kept is None else self.settings.forecast.cut(kept)
 
+    @cached_property
+    def kept_files(self) -> dict[str, bytes]:
+        """What a run folder holds of the project: the settings, and the recordings in parts."""
+        return {SETTINGS: self.text, DATA: self.split.to_frame().to_csv(index=False).encode()}
+
     def _check_room(self) -> None:
         """An `InputError` where the settings ask for more memory than there is."""
         train, model, columns = self.settings.train, self.model, len(self.model.states)
@@ -154,23 +159,22 @@ class Project:
         with locked(out):
             check_target(out, resume=resume)  # somebody may have used it a moment ago
             remove_partial(out)
-            data = self.split.to_frame().to_csv(index=False).encode()
             if (out / RUN).exists():
-                self._check_own(out, data)
+                self._check_own(out)
                 run = Run.load(out, trust=True)
             else:
                 mark = "This fit is under way, or was stopped: see --resume.\n"
                 write_whole(out / UNFINISHED, mark)
                 run = self._scored(self.fit(out / CHECKPOINT, callbacks))
-                save_run(out, run.stored, {SETTINGS: self.text, DATA: data})
+                save_run(out, run.stored, self.kept_files)
             for name in (CHECKPOINT, UNFINISHED):
                 (out / name).unlink(missing_ok=True)
         return run
 
-    def _check_own(self, out: Path, data: bytes) -> None:
+    def _check_own(self, out: Path) -> None:
         """An `InputError` unless the finished run of a folder is that of this project."""
         source = physics_source(self.model)
-        kept = {SETTINGS: self.text, DATA: data}
+        kept = dict(self.kept_files)
         if source is not None or (out / PHYSICS_FILE).exists():
             kept[PHYSICS_FILE] = b"" if source is None else source.read_bytes()
         if any(kept_file(out, name) != content for name, content in kept.items()):

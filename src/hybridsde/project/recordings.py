@@ -13,6 +13,7 @@ from hybridsde.data.dates import Calendar
 from hybridsde.forecast import Forecast, StateEstimate
 from hybridsde.forecast.export import future_of
 from hybridsde.project.project import DATA, forecast_settings, plain_scores, split_of
+from hybridsde.project.settings import ForecastSettings
 from hybridsde.project.settings_file import check_settings
 from hybridsde.run import Run
 from hybridsde.run.fitting import forecast_windows
@@ -60,10 +61,16 @@ def backtest_run(
     """Scores by lead time of forecasts from rolling origins, all rows before them given."""
     run, recordings = open_run(folder, data, trust=trust)
     settings = forecast_settings(run)
-    rows = horizon or settings.horizon
+    rows = horizon_of(settings, horizon)
+    return run.backtest(recordings, horizon=rows, origins=origins, draws=draws or settings.draws)
+
+
+def horizon_of(settings: ForecastSettings, asked: int | None) -> int:
+    """How many rows ahead a backtest looks: as asked for, or as the settings say."""
+    rows = asked or settings.horizon
     if rows is None:
         raise InputError("Say how many rows ahead are scored: --horizon.")
-    return run.backtest(recordings, horizon=rows, origins=origins, draws=draws or settings.draws)
+    return rows
 
 
 def states_run(

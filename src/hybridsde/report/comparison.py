@@ -8,11 +8,16 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from hybridsde._files import write_whole
-from hybridsde.project.compare import OWN, parts_of, summarise
-from hybridsde.project.comparison_folder import SCORES_FILE, read_scores
+from hybridsde.project.compare import OWN, name_of, parts_of, summarise
+from hybridsde.project.comparison_folder import (
+    BACKTEST_FILE,
+    SCORES_FILE,
+    read_backtest,
+    read_scores,
+)
 from hybridsde.report.figures import COLOURS, INK
 from hybridsde.report.html import render_template
 from hybridsde.report.panels import INK as PANEL_INK
@@ -38,10 +43,55 @@ def comparison_figure(scores: pd.DataFrame) -> Figure:
     return figure
 
 
+def lead_figure(scores: pd.DataFrame) -> Figure:
+    """CRPS against rows ahead from rolling origins, one line per system, means over fits."""
+    figure, axes = plt.subplots(figsize=(8.4, 4.2), layout="constrained")
+    _draw_leads(axes, scores)
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def lead_summary(scores: pd.DataFrame) -> pd.DataFrame:
+    """CRPS by rows ahead, a row per system; a few leads, and all of them together."""
+    overall = scores.loc[scores["obs"] == "overall"]
+    leads = sorted(set(overall["lead"]) - {0})
+    shown = [0, *(leads[i] for i in np.unique(np.linspace(0, len(leads) - 1, 6).astype(int)))]
+    overall = overall.assign(variant=variant_names(overall))
+    table = overall.pivot_table(index="variant", columns="lead", values="crps", aggfunc="mean")
+    order = list(dict.fromkeys(overall["variant"]))
+    table = table.reindex(index=order, columns=shown)
+    return table.rename(columns={lead: str(lead) if lead else "all" for lead in shown})
+
+
+LINES = ("-", "--", ":", "-.")
+PALETTE = ("#3b8fd1", "#e08a1e", "#20a486", "#cc79a7", "#8a6fd1", "#b04a4a")
+"""Readable on light and dark ground."""
+
+
+def _draw_leads(axes: Axes, scores: pd.DataFrame) -> None:
+    """Own variants as full lines, other systems as broken ones."""
+    overall = scores.loc[(scores["obs"] == "overall") & (scores["lead"] > 0)]
+    for number, (method, objective) in enumerate(parts_of(overall)):
+        own = (overall["method"] == method) & (overall["objective"] == objective)
+        line = overall.loc[own].groupby("lead")["crps"].mean()
+        style = LINES[0] if objective != OWN else LINES[1 + number // len(PALETTE) % 3]
+        colour = PALETTE[number % len(PALETTE)]
+        name = name_of(method, objective)
+        axes.plot(line.index, line, style, marker=".", color=colour, label=name)
+    origins = int(np.max(scores["origins"]))
+    axes.set(xlabel="rows ahead", ylabel="CRPS, lower is better")
+    axes.set_title(f"Forecasts from {origins} rolling origins, all rows before them given")
+    if np.max(overall["crps"]) > 8 * np.min(overall["crps"]):
+        axes.set_yscale("log")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
+    axes.grid(alpha=0.25)
+
+
 def variant_names(scores: pd.DataFrame) -> list[str]:
     """The variant of every row."""
     pairs = zip(scores["method"], scores["objective"], strict=True)
-    return [m if o == OWN else f"{m}, {o}" for m, o in pairs]
+    return [name_of(*pair) for pair in pairs]
 
 
 def _draw(axes: Axes, scores: pd.DataFrame, column: str, ink: str) -> None:
@@ -80,6 +130,7 @@ def write_comparison_page(folder: Path) -> Path:
         seeds=max(row["seeds"] for row in rows),
         rows=rows,
         pictures=[_picture(scores, column) for column in SHOWN],
+        leads=_leads(folder),
     )
     write_whole(folder / "report.html", text)
     return folder / "report.html"
@@ -90,6 +141,17 @@ def _picture(scores: pd.DataFrame, column: str) -> str:
     with panel as axes:
         _draw(axes, scores, column, PANEL_INK)
         axes.invert_yaxis()
+    return panel.svg
+
+
+def _leads(folder: Path) -> str | None:
+    """The picture of a backtest, where there was one."""
+    path = folder / BACKTEST_FILE
+    if not path.exists():
+        return None
+    panel = Panel("backtest", 8.4, 4.0)
+    with panel as axes:
+        _draw_leads(axes, read_backtest(path))
     return panel.svg
 
 

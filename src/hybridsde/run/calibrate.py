@@ -1,5 +1,6 @@
 """A last look at the spreads: forecasts of recordings that were not trained on."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import equinox as eqx
@@ -45,7 +46,11 @@ def calibrate(run: Run, data: Trajectories) -> Run:
         )
     run.subject.check(data)
     key = stream(run.seed, Stream.CALIBRATION)
-    factors = best_factors(run.forecaster, run.spec.batch(data), key=key)
+    return calibrated(run, data, best_factors(run.forecaster, run.spec.batch(data), key=key))
+
+
+def calibrated(run: Run, data: Trajectories, factors: Mapping[str, Scalar]) -> Run:
+    """A run with these factors, which were found on these recordings."""
     metadata = replace(
         run.metadata,
         used=run.metadata.used.add(calibration=data),
@@ -55,15 +60,15 @@ def calibrate(run: Run, data: Trajectories) -> Run:
 
 
 @eqx.filter_jit
-def calibrate_many(forecasters: AbstractForecaster, batch: Batch, keys: Keys) -> AbstractForecaster:
-    """`calibrate` for forecasters along a leading `seed` axis, with one batch for each."""
+def best_factors_of_many(
+    forecasters: AbstractForecaster, batch: Batch, keys: Keys
+) -> dict[str, Float[Array, " seed"]]:
+    """`best_factors` of forecasters along a leading `seed` axis, with one batch for each."""
 
-    def one(forecaster: AbstractForecaster, batch: Batch, key: PRNGKeyArray) -> AbstractForecaster:
-        factors = best_factors(forecaster, batch, key=key)
-        return eqx.filter(scaled(forecaster, factors), eqx.is_array)
+    def one(forecaster: AbstractForecaster, batch: Batch, key: PRNGKeyArray):
+        return best_factors(forecaster, batch, key=key)
 
-    found = over_seeds(one, forecasters, batch, keys, one_by_one=True)
-    return eqx.combine(found, forecasters)
+    return over_seeds(one, forecasters, batch, keys, one_by_one=True)
 
 
 def best_factors(
@@ -141,7 +146,7 @@ def better_factor(
     return jnp.where(jnp.any(good) & inside, factors[jnp.argmin(change)], 1.0)
 
 
-def scaled(forecaster: AbstractForecaster, factors: dict[str, Scalar]) -> AbstractForecaster:
+def scaled(forecaster: AbstractForecaster, factors: Mapping[str, Scalar]) -> AbstractForecaster:
     """The same forecaster with spreads multiplied by numbers."""
     for name, factor in factors.items():
         forecaster = eqx.tree_at(

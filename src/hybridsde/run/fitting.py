@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pandas as pd
 from hybridsde._errors import FitFailed, InputNotice
 from hybridsde.certify import UsedData
 from hybridsde.data import Batch, Trajectories
-from hybridsde.fit import Callback, Checkpoint, Langevin, Training
+from hybridsde.fit import Callback, Checkpoint, Fitted, Langevin, Training
 from hybridsde.fit.checkpoint import fingerprint
 from hybridsde.forecast import (
     AbstractForecaster,
@@ -118,6 +118,67 @@ def _compare_without(
     say_contradiction(best, without, windows)
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """A model that is decided and its recordings, ready for inference from any seed."""
+
+    model: ModelSpec
+    data: Trajectories
+    validation: Trajectories | None
+    inference: AbstractInference
+    batch: Batch
+    """The training recordings as they are trained on."""
+    held_out: Batch | None
+    """The validation recordings likewise."""
+    interval: float | None
+    used: UsedData
+
+    @classmethod
+    def of(
+        cls,
+        model: ModelSpec,
+        data: Trajectories,
+        objective: AbstractObjective | None = None,
+        training: Training | None = None,
+        langevin: Langevin | None = None,
+        *,
+        validation: Trajectories | None,
+    ) -> "Prepared":
+        """Check the recordings and choose what is left open: steps of time, loss, schedule."""
+        model.check_training(data)
+        if _leaves_steps_open(objective, training):
+            model = model.settled(data)
+        interval = common_step(data, model.name) if model.requirements.regular else None
+        held_out = None
+        if validation is not None:
+            model.check_later(validation)
+            if interval is not None:
+                common_step(validation, model.name, interval)
+            held_out = model.batch(training_windows(model, validation, training))
+        batch = model.batch(training_windows(model, data, training))
+        inference = model.inference(batch, objective, training, langevin)
+        used = UsedData.of(train=data, validation=validation)
+        return cls(model, data, validation, inference, batch, held_out, interval, used)
+
+    def run(self, fitted: Fitted[AbstractForecaster], seed: int) -> Run:
+        """What inference has found from a seed, with all that is to be remembered of it."""
+        whole = self.model.batch(self.data)
+        spread = np.asarray(Standardiser.of(whole.values, whole.observed).sd, float)
+        trained = bool(fitted.history) and not isinstance(self.inference, ClosedForm)
+        metadata = RunMetadata(
+            self.used,
+            _loss_name(self.inference),
+            tuple(spread.tolist()),
+            self.interval,
+            kept_epoch=int(fitted.kept) if trained else None,
+            parameters=_parameters(self.model, fitted.model, self.batch),
+            plausible=plausible_range(self.model.centred(self.data), self.model.positive),
+            epoch=self.data.epoch,
+        )
+        history = pd.DataFrame(fitted.history).rename_axis("epoch")
+        return Run(self.model, fitted.model, history, bool(fitted.diverged), seed, metadata)
+
+
 def _fit(
     model: ModelSpec,
     data: Trajectories,
@@ -133,52 +194,25 @@ def _fit(
     seed: int,
 ) -> Run:
     """One fit of a model that is decided."""
-    model.check_training(data)
-    if _leaves_steps_open(objective, training):
-        model = model.settled(data)
-    interval = common_step(data, model.name) if model.requirements.regular else None
-    if validation is not None:
-        model.check_later(validation)
-        if interval is not None:
-            common_step(validation, model.name, interval)
-    batch = model.batch(training_windows(model, data, training))
-    inference = model.inference(batch, objective, training, langevin)
+    task = Prepared.of(model, data, objective, training, langevin, validation=validation)
     if start_from is not None:
-        inference = begin_from(inference, model, start_from)
-    used = UsedData.of(train=data, validation=validation)
+        task = replace(task, inference=begin_from(task.inference, task.model, start_from))
     keeper = None
     if checkpoint is not None:
-        mark = _fingerprint(model, inference, used, start_from, seed)
-        keeper = Checkpoint(Path(checkpoint), mark)
-    fitted = inference.fit(
-        batch,
-        validation=None
-        if validation is None
-        else model.batch(training_windows(model, validation, training)),
+        keeper = Checkpoint(Path(checkpoint), _fingerprint(task, start_from, seed))
+    fitted = task.inference.fit(
+        task.batch,
+        validation=task.held_out,
         callbacks=callbacks,
         checkpoint=keeper,
         key=jr.key(seed),
     )
-    whole = model.batch(data)
-    spread = np.asarray(Standardiser.of(whole.values, whole.observed).sd, float)
-    trained = bool(fitted.history) and not isinstance(inference, ClosedForm)
-    history = pd.DataFrame(fitted.history).rename_axis("epoch")
-    if fitted.history and not np.isfinite(history["loss"]).any():
-        raise FitFailed(why_not_finite(model, fitted.model, batch))
-    metadata = RunMetadata(
-        used,
-        _loss_name(inference),
-        tuple(spread.tolist()),
-        interval,
-        kept_epoch=int(fitted.kept) if trained else None,
-        parameters=_parameters(model, fitted.model, batch),
-        plausible=plausible_range(model.centred(data), model.positive),
-        epoch=data.epoch,
-    )
-    run = Run(model, fitted.model, history, bool(fitted.diverged), seed, metadata)
+    if fitted.history and not np.isfinite(fitted.history["loss"]).any():
+        raise FitFailed(why_not_finite(task.model, fitted.model, task.batch))
+    run = task.run(fitted, seed)
     if validation is None or not run.forecaster.spreads():
         return run
-    return calibrate(run, forecast_windows(validation, horizon, model.context))
+    return calibrate(run, forecast_windows(validation, horizon, run.spec.context))
 
 
 def _parameters(
@@ -240,18 +274,12 @@ def _loss_name(inference: AbstractInference) -> str:
     return "closed form"
 
 
-def _fingerprint(
-    model: ModelSpec,
-    inference: AbstractInference,
-    used: UsedData,
-    start_from: Run | None,
-    seed: int,
-) -> str:
+def _fingerprint(task: Prepared, start_from: Run | None, seed: int) -> str:
     """What must agree for a fit to be continued: declaration, loss, training, data and seed."""
-    source = physics_source(model)
+    source = physics_source(task.model)
     code = source.read_text() if source else ""
     begun = None if start_from is None else start_from.metadata.used.series
-    parts = [write_spec(model), code, seed, used.series, begun]
-    if isinstance(inference, GradientDescent):
-        parts += [inference.loss, inference.training, inference.langevin]
+    parts = [write_spec(task.model), code, seed, task.used.series, begun]
+    if isinstance(task.inference, GradientDescent):
+        parts += [task.inference.loss, task.inference.training, task.inference.langevin]
     return fingerprint(*parts)
