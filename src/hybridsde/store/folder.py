@@ -142,6 +142,8 @@ def load_run(folder: Path, *, trust: bool) -> StoredRun:
     metadata = RunMetadata.from_dict(content["metadata"], str(path))
     if (folder / PHYSICS_FILE).exists():
         kept_file(folder, PHYSICS_FILE, content)
+    weights = kept_file(folder, WEIGHTS, content)  # refused before anything is built for them
+    rows = kept_file(folder, HISTORY, content)
     try:
         spec = read_spec(content["spec"], folder, trust=trust)
         if content["format"] < FORMAT and isinstance(spec, HybridSDE) and spec.linear:
@@ -165,11 +167,11 @@ def load_run(folder: Path, *, trust: bool) -> StoredRun:
         OverflowError,
     ) as error:
         raise InputError(f"{path} is damaged ({_brief(error)}). Fit again.") from None
-    forecaster = fill(blank, _weights(folder, content), folder / WEIGHTS)
+    arrays, _ = arrays_of(weights, folder / WEIGHTS)
+    named = {array_name(name, content["format"]): array for name, array in arrays.items()}
+    forecaster = fill(blank, named, folder / WEIGHTS)
     try:
-        history = pd.read_csv(io.BytesIO(kept_file(folder, HISTORY, content)), index_col="epoch")
-    except InputError:
-        raise
+        history = pd.read_csv(io.BytesIO(rows), index_col="epoch")
     except (OSError, ValueError) as error:
         raise InputError(f"{folder / HISTORY} cannot be read: {_brief(error)}.") from None
     return StoredRun(spec, forecaster, history, diverged, seed, metadata)
@@ -191,11 +193,6 @@ def kept_file(folder: Path, name: str, content: Mapping[str, Any] | None = None)
     if known and hashlib.sha256(found).hexdigest() != hashes[name]:
         raise InputError(f"{path} was changed or cut short after it was written. Fit again.")
     return found
-
-
-def _weights(folder: Path, content: Mapping[str, Any]) -> dict[str, Any]:
-    arrays, _ = arrays_of(kept_file(folder, WEIGHTS, content), folder / WEIGHTS)
-    return {array_name(name, content["format"]): array for name, array in arrays.items()}
 
 
 def _brief(error: Exception) -> str:
