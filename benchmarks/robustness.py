@@ -271,7 +271,7 @@ def run_case(system: System, seed: int) -> dict:
             model = declared(system, wrong=wrong)
             run = hs.fit(model, split.train, validation=split.validation, seed=seed)
             scores = run.score(test.data)
-            drawn = run.forecast(test.data.start(), steps=system.rows - 1, draws=100)
+            drawn = run.forecast(test.data.start(), elapsed=test.times[1:], draws=100)
             outside = float(~np.isfinite(drawn.observations.to_numpy()).any())
         except Exception as error:
             failed = f"{type(error).__name__}: {str(error)[:160]}"
