@@ -328,16 +328,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
     rows = []
-    for position in chosen.only if chosen.only is not None else range(len(SYSTEMS)):
-        for seed in range(chosen.first, chosen.first + chosen.seeds):
+    for seed in range(chosen.first, chosen.first + chosen.seeds):
+        for position in chosen.only if chosen.only is not None else range(len(SYSTEMS)):
             rows.append(run_case(SYSTEMS[position], seed))
             print({k: round(v, 4) if isinstance(v, float) else v for k, v in rows[-1].items()},
                   flush=True)  # fmt: skip
+            if chosen.out:
+                pd.DataFrame(rows).to_csv(chosen.out.with_suffix(".csv"), index=False)
     table = pd.DataFrame(rows)
     text = summary(table)
     print(text)
     if chosen.out:
-        table.to_csv(chosen.out.with_suffix(".csv"), index=False)
         middle = table.groupby("system", sort=False)[
             ["crps", "mean curve", "true equations", "coverage", "seconds"]
         ].median()

@@ -167,13 +167,24 @@ def _slices(fitted: Hybrid, data: Trajectories, most: int = 6) -> list[str]:
 
 
 def _rates(fitted: Hybrid, grid: np.ndarray, data: Trajectories) -> tuple[np.ndarray, np.ndarray]:
-    """Learned drifts under draws of the weights, and the known drift, γ included."""
+    """`rates_along` at one time, with the inputs of one row."""
     inputs = data.inputs[data.inputs.shape[0] // 2, 0] if data.input_names else np.zeros(0)
+    times = np.full(len(grid), np.median(data.times))
+    return rates_along(fitted, grid, times, np.broadcast_to(inputs, (len(grid), len(inputs))))
+
+
+def rates_along(
+    fitted: Hybrid, states: np.ndarray, times: np.ndarray, inputs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Learned drifts under draws of the weights, and the known drift, γ included, at each row.
+
+    States, times and rates are in the units of the data: dx/dt = x d ln x/dt where x is positive.
+    """
     logarithms = np.array([name in fitted.spec.positive for name in fitted.spec.states])
-    grid = grid - fitted.spec.offset_of(fitted.spec.states)
+    grid = states - fitted.spec.offset_of(fitted.spec.states)
     places = np.where(logarithms, np.log(np.where(logarithms, grid, 1.0)), grid)
-    middle = float(np.median(data.times)) - fitted.spec.clock.origin
-    u, t = jnp.asarray(inputs), jnp.asarray(middle)
+    clock = jnp.asarray(times - fitted.spec.clock.origin)
+    rows = (clock, jnp.asarray(places), jnp.asarray(inputs, float))
 
     def one(key) -> tuple[jax.Array, jax.Array]:
         sde = fitted.model.draw(key=key)
@@ -181,10 +192,10 @@ def _rates(fitted: Hybrid, grid: np.ndarray, data: Trajectories) -> tuple[np.nda
             lambda leaf: jnp.zeros(leaf.shape[2:], leaf.dtype),
             sde.learned.network.noise(jnp.zeros(1, jnp.uint32), 1, key=key),
         )
-        return jax.vmap(lambda h: sde.drift(t, h, u, noise))(jnp.asarray(places))
+        return jax.vmap(lambda t, h, u: sde.drift(t, h, u, noise))(*rows)
 
     learned, known = jax.vmap(one)(jr.split(stream(fitted.seed, Stream.PICTURE), WEIGHTS))
-    slope = np.where(logarithms, grid, 1.0)  # dx/dt = x d ln x/dt
+    slope = np.where(logarithms, grid, 1.0)
     return np.asarray(learned) * slope, np.asarray(known[0]) * slope
 
 

@@ -1,5 +1,6 @@
 """Templates of this folder, filled in; the result is one file that needs no network."""
 
+import json
 import math
 from importlib.resources import files
 from typing import Any
@@ -15,9 +16,21 @@ def render_template(template: str, **values: Any) -> str:
     style = Markup(folder.joinpath("page.css").read_text(encoding="utf-8"))
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters["number"] = number
+    environment.filters["embedded"] = embedded
     return environment.from_string(text).render(style=style, **values)
 
 
 def number(value: float | None) -> str:
     """Three digits; a dash where there is nothing to say."""
     return "–" if value is None or not math.isfinite(value) else f"{value:.3g}"
+
+
+def embedded(content: Any) -> Markup:
+    """JSON for a script element: nothing in it can end the element."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def asset(name: str) -> Markup:
+    """A file of this folder as it is, for a script element."""
+    return Markup(files("hybridsde.report").joinpath(name).read_text(encoding="utf-8"))

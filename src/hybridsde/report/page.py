@@ -17,7 +17,8 @@ from hybridsde.project.project import SETTINGS, forecast_settings, plain_scores,
 from hybridsde.project.split import Split
 from hybridsde.report import drift, panels
 from hybridsde.report.certificates import read_certificates
-from hybridsde.report.html import render_template
+from hybridsde.report.html import asset, render_template
+from hybridsde.report.live import live_content
 from hybridsde.run import Run
 from hybridsde.store.folder import kept_file, read_content
 
@@ -74,6 +75,19 @@ def render(folder: Path, run: Run, split: Split) -> str:
         scores=None
         if held_out is None
         else plain_scores(run.score(held_out, draws=forecast_settings(run).draws)).to_dict(),
+        live=None
+        if forecast is None or held_out is None or split.test is None
+        else live_content(
+            run,
+            hybrid,
+            held_out,
+            split.test,
+            forecast,
+            forecast_settings(run).horizon,
+            clock,
+        ),
+        charts=asset("assets/plotly-basic.min.js"),
+        script=asset("live.js"),
         fans=[] if forecast is None or held_out is None else _fans(forecast, held_out, clock),
         calibration=[]
         if forecast is None or held_out is None

@@ -1,0 +1,210 @@
+// Draws what the page was given; asks nobody.
+"use strict";
+(() => {
+  const live = JSON.parse(document.getElementById("live").textContent);
+  const at = (id) => document.getElementById(id);
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const short = (x) => (x === null || x === undefined ? "–" : Number(x.toPrecision(4)).toString());
+
+  function clear(hex, share) {
+    const n = parseInt(hex.slice(1), 16);
+    return `rgba(${n >> 16},${(n >> 8) & 255},${n & 255},${share})`;
+  }
+
+  function layout(yTitle, xTitle) {
+    const ink = colour("--ink"), line = colour("--line");
+    const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, tickcolor: line,
+      automargin: true, title: { standoff: 8 } };
+    return {
+      font: { family: "system-ui, sans-serif", size: 13, color: ink },
+      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      margin: { l: 56, r: 14, t: 34, b: 48 }, hovermode: "x unified",
+      hoverlabel: { bgcolor: colour("--ground"), bordercolor: line, font: { color: ink } },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--soft"), activecolor: ink },
+      legend: { orientation: "h", x: 0, y: 1.13 },
+      xaxis: { ...axis, title: { text: xTitle, standoff: 8 } },
+      yaxis: { ...axis, title: { text: yTitle, standoff: 8 } },
+    };
+  }
+
+  const config = { responsive: true, displaylogo: false, scrollZoom: false,
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
+
+  function draw(id, traces, yTitle, xTitle = live.clock) {
+    return Plotly.react(at(id), traces, layout(yTitle, xTitle), config);
+  }
+
+  // Quantiles 5, 25, 50, 75, 95 % as two bands and a line.
+  function fan(forecast, state, hex, name, quiet = false) {
+    const q = forecast.quantiles[state], x = forecast.times, edge = { width: 0 };
+    const part = (k, more) => ({ x, y: q[k], mode: "lines", line: edge, showlegend: false,
+      hoverinfo: "skip", ...more });
+    const hover = `%{y:.4g} <i>(%{customdata[0]:.4g} to %{customdata[1]:.4g})</i>`;
+    return [
+      part(0), part(4, { fill: "tonexty", fillcolor: clear(hex, quiet ? 0.1 : 0.18),
+        name: "90 %", showlegend: !quiet }),
+      part(1), part(3, { fill: "tonexty", fillcolor: clear(hex, quiet ? 0.12 : 0.32),
+        name: "50 %", showlegend: !quiet }),
+      { x, y: q[2], mode: "lines", name, line: { color: hex, width: 2, dash: quiet ? "dot" : "solid" },
+        customdata: q[0].map((low, n) => [low, q[4][n]]), hovertemplate: hover },
+    ];
+  }
+
+  function recorded(one, state, given) {
+    const ink = colour("--ink"), n = one.times.length;
+    const open = one.times.map((_, row) => (row < given ? ink : "rgba(0,0,0,0)"));
+    return { x: one.times, y: one.values[state], mode: "markers", name: "recorded",
+      marker: { size: n > 150 ? 4 : 6, color: open, line: { color: ink, width: 1.3 } },
+      hovertemplate: "%{y:.4g}" };
+  }
+
+  function fill(id, names) {
+    at(id).replaceChildren(...names.map((name, k) => new Option(name, k)));
+    at(id).closest("label").hidden = names.length < 2;
+  }
+
+  function table(id, head, rows) {
+    const row = (cells, tag) => {
+      const tr = document.createElement("tr");
+      tr.append(...cells.map((cell) => {
+        const td = document.createElement(tag);
+        td.textContent = cell;
+        if (tag === "th") td.scope = "col";
+        return td;
+      }));
+      return tr;
+    };
+    at(id).replaceChildren(row(head, "th"), ...rows.map((cells) => row(cells, "td")));
+  }
+
+  // How many recorded values lie in the 90 % band, in words.
+  function said(one, forecast, state) {
+    const value = new Map(one.times.map((t, row) => [t, one.values[state][row]]));
+    let inside = 0, all = 0;
+    forecast.times.forEach((t, n) => {
+      const y = value.get(t);
+      if (y === null || y === undefined) return;
+      all += 1;
+      inside += y >= forecast.quantiles[state][0][n] && y <= forecast.quantiles[state][4][n];
+    });
+    return all ? `${inside} of ${all} recorded values lie in the 90 % band.` : "";
+  }
+
+  function forecasts() {
+    const modes = [["from the first row", live.series]];
+    if (live.rolling.length) modes.push(["from any row, all before it given", live.rolling]);
+    fill("pick-mode", modes.map(([name]) => name));
+    fill("pick-state", live.observations);
+    let list = live.series;
+    const show = () => {
+      const one = list[at("pick-series").value], state = Number(at("pick-state").value);
+      let forecast = one.forecast, given = one.given;
+      const rolling = one.origins !== undefined;
+      at("origin-label").hidden = !rolling;
+      if (rolling) {
+        at("pick-origin").max = one.origins.length - 1;
+        const origin = one.origins[Math.min(at("pick-origin").value, one.origins.length - 1)];
+        forecast = origin.forecast;
+        given = origin.row + 1;
+        at("origin-value").textContent = `${given} of ${one.times.length}`;
+      }
+      const name = live.observations[state];
+      draw("chart-forecast", [...fan(forecast, state, colour("--known"), "median"),
+        recorded(one, state, given)], name);
+      const words = `${one.id}, ${name}. ${given} ${given === 1 ? "row" : "rows"} given (filled). ` +
+        said(one, forecast, state);
+      at("forecast-said").textContent = words;
+      at("chart-forecast").setAttribute("aria-label", `Forecast of ${words}`);
+      const q = forecast.quantiles[state];
+      table("forecast-table", [live.clock, "5 %", "25 %", "median", "75 %", "95 %"],
+        forecast.times.map((t, n) => [t, ...q.map((each) => each[n])].map(short)));
+    };
+    const pick = () => {
+      const before = at("pick-series").selectedOptions[0]?.textContent;
+      list = modes[at("pick-mode").value][1];
+      fill("pick-series", list.map((one) => one.id));
+      const same = list.findIndex((one) => one.id === before);
+      at("pick-series").value = Math.max(0, same);
+      show();
+    };
+    at("pick-mode").addEventListener("change", pick);
+    for (const id of ["pick-series", "pick-state"]) at(id).addEventListener("change", show);
+    at("pick-origin").addEventListener("input", show);
+    pick();
+    return show;
+  }
+
+  function whatIf() {
+    const what = live.whatif;
+    if (!what) return () => {};
+    const words = { start: (name) => `start of ${name}`, parameter: (name) => `parameter ${name}`,
+      input: (name) => `${name}, times what was recorded` };
+    let chosen = 0;
+    const sliders = what.levers.map((lever, k) => {
+      const label = document.createElement("label"), slider = document.createElement("input");
+      const value = document.createElement("output");
+      Object.assign(slider, { type: "range", min: 0, max: lever.values.length - 1, step: 1,
+        value: lever.now });
+      label.append(words[lever.kind](lever.name), slider, value);
+      slider.addEventListener("input", () => {
+        chosen = k;
+        sliders.forEach((other, n) => { if (n !== k) other.slider.value = what.levers[n].now; });
+        show();
+      });
+      at("levers").append(label);
+      return { slider, value };
+    });
+    const show = () => {
+      what.levers.forEach((lever, k) => {
+        const v = lever.values[sliders[k].slider.value];
+        sliders[k].value.textContent = short(v);
+        sliders[k].slider.setAttribute("aria-valuetext", short(v));
+      });
+      const lever = what.levers[chosen], now = lever.forecasts[lever.now];
+      const other = lever.forecasts[sliders[chosen].slider.value];
+      const state = Math.max(0, Number(at("pick-state").value));
+      const changed = other !== now;
+      const traces = [...fan(now, state, "#8a94a0", "as it was", true)];
+      if (changed) traces.push(...fan(other, state, colour("--learned"), "changed"));
+      traces.push(recorded(what, state, 1));
+      draw("chart-whatif", traces, live.observations[state]);
+      const last = now.times.length - 1, mid = (f) => f.quantiles[state][2][last];
+      at("whatif-said").textContent = changed ? `At the end the median of ${live.observations[state]} is ` +
+        `${short(mid(other))} instead of ${short(mid(now))}.` : "Nothing is changed.";
+    };
+    at("pick-state").addEventListener("change", show);
+    show();
+    return show;
+  }
+
+  function driftParts() {
+    if (!live.drift.length) return () => {};
+    fill("drift-series", live.drift.map((one) => one.id));
+    fill("drift-state", live.drift[0].states);
+    const show = () => {
+      const one = live.drift[at("drift-series").value], k = Number(at("drift-state").value);
+      const x = one.times, traces = [], name = one.states[k];
+      const edge = { x, mode: "lines", line: { width: 0 }, showlegend: false, hoverinfo: "skip" };
+      if (one.noise) {
+        traces.push({ ...edge, y: one.noise[k].map((v) => -v) }, { ...edge, y: one.noise[k],
+          fill: "tonexty", fillcolor: "rgba(138,148,160,.18)", name: "noise, one spread",
+          showlegend: true });
+      }
+      traces.push({ ...edge, y: one.low[k] }, { ...edge, y: one.high[k], fill: "tonexty",
+        fillcolor: clear(colour("--learned"), 0.25) });
+      const line = (y, hex, label, width = 2) => ({ x, y, mode: "lines", name: label,
+        line: { color: hex, width }, hovertemplate: "%{y:.4g}" });
+      traces.push(line(one.known[k], colour("--known"), "known"),
+        line(one.learned[k], colour("--learned"), "learned"),
+        line(one.known[k].map((v, n) => v + one.learned[k][n]), colour("--ink"), "together", 1));
+      draw("chart-drift", traces, `d${name}/dt`);
+    };
+    for (const id of ["drift-series", "drift-state"]) at(id).addEventListener("change", show);
+    show();
+    return show;
+  }
+
+  const again = [forecasts(), whatIf(), driftParts()];
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change",
+    () => again.forEach((show) => show()));
+})();

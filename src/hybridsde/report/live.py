@@ -1,0 +1,289 @@
+"""What the page can be asked: forecasts from any row, what-if forecasts, the drift along time.
+
+Everything is computed here and written into the page, which needs no network and no server.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from hybridsde._errors import InputError, InputNotice
+from hybridsde._parameters import AbstractParameter, Bounded, Fixed, Free, Positive
+from hybridsde.data import Trajectories
+from hybridsde.forecast import AbstractStateEstimator, Forecast
+from hybridsde.forecast.backtest import origins_of
+from hybridsde.hybrid import SDEForecaster
+from hybridsde.hybrid.parameters import parameters_of
+from hybridsde.report.drift import Hybrid, rates_along
+from hybridsde.run import Run
+
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+DRAWS = 200
+MOST_NUMBERS = 60_000
+"""Of forecasts in one page: fewer trajectories are shown where they are long."""
+MOST_SERIES, ORIGINS = 12, 8
+WHAT_IF_DRAWS = 120
+FACTORS = (0.0, 0.5, 1.0, 1.5, 2.0)
+"""Of an input."""
+SHARES = (0.5, 0.75, 1.0, 1.25, 1.5)
+"""Of a parameter."""
+SMOOTHED = 60
+"""Sampled paths behind the drift along time."""
+
+
+def live_content(
+    run: Run,
+    hybrid: Hybrid | None,
+    held_out: Trajectories,
+    whole: Trajectories,
+    first: Forecast,
+    horizon: int | None,
+    clock: str,
+) -> dict[str, Any]:
+    """All that the page draws by itself.
+
+    - `held_out`: recordings as they are scored, in pieces where there is a `horizon`; `first` are
+      their forecasts from the first rows.
+    - `whole`: the same recordings uncut.
+    """
+    names = list(run.spec.observations)
+    rows = held_out.times.shape[1]
+    each = rows * len(names) * (len(QUANTILES) + 1)
+    count = int(np.clip(MOST_NUMBERS // max(1, each), 1, min(MOST_SERIES, len(held_out))))
+    return {
+        "clock": clock,
+        "observations": names,
+        "quantiles": list(QUANTILES),
+        "series": [
+            {
+                "id": str(held_out.ids[row]),
+                **_recorded(held_out, row),
+                "given": run.spec.context,
+                "forecast": _bands(first, row),
+            }
+            for row in range(count)
+        ],
+        "rolling": list(_rolling(run, whole, horizon)),
+        "whatif": _what_if(run, held_out),
+        "drift": [] if hybrid is None else _drift(run, hybrid, whole),
+    }
+
+
+def _recorded(data: Trajectories, row: int) -> dict[str, Any]:
+    last = int(data.lengths[row])
+    values = np.where(data.observed[row, :last], data.values[row, :last], np.nan)
+    return {"times": _plain(data.times[row, :last]), "values": _plain(values.T)}
+
+
+def _bands(forecast: Forecast, row: int) -> dict[str, Any]:
+    """Quantiles of what would be measured, for every observation."""
+    draws = forecast.observations.isel(trajectory=row)
+    found = np.quantile(draws.values, QUANTILES, 0)
+    clock = draws["clock"].values
+    return {"times": _plain(clock), "quantiles": _plain(np.moveaxis(found, -1, 0))}
+
+
+def _rolling(run: Run, data: Trajectories, horizon: int | None) -> Iterator[dict[str, Any]]:
+    """Forecasts along whole records, each given all rows before; none where they are too short."""
+    ahead = horizon or max(1, int(np.median(data.lengths)) // 4)
+    try:
+        starts = origins_of(data, ahead, ORIGINS, run.spec.context)
+    except InputError:
+        return
+    shown = sorted({series for series, _ in starts})[:MOST_SERIES]
+    numbers = ahead * len(run.spec.observations) * len(QUANTILES) * ORIGINS
+    shown = shown[: max(1, MOST_NUMBERS // max(1, numbers))]
+    starts = [(series, row) for series, row in starts if series in shown]
+    later = [(series, slice(row + 1, row + 1 + ahead)) for series, row in starts]
+    found = run.forecast(
+        data.cut([(series, 0, row + 1) for series, row in starts]),
+        np.stack([data.times[one] for one in later]),
+        inputs=np.stack([data.inputs[one] for one in later]),
+        draws=DRAWS,
+    )
+    for series in shown:
+        mine = [number for number, (one, _) in enumerate(starts) if one == series]
+        yield {
+            "id": str(data.ids[series]),
+            **_recorded(data, series),
+            "origins": [{"row": starts[n][1], "forecast": _bands(found, n)} for n in mine],
+        }
+
+
+@dataclass(frozen=True)
+class Lever:
+    """Something that can be changed before a forecast, and the values that it takes."""
+
+    kind: str
+    name: str
+    values: tuple[float, ...]
+    now: int
+    """The position of what it is, or of what is nearest to it."""
+
+
+def _what_if(run: Run, data: Trajectories) -> dict[str, Any] | None:
+    """Forecasts of the first recording with one thing changed at a time."""
+    given, last = run.spec.context, int(data.lengths[0])
+    if last <= given:
+        return None
+    one = data.take([0])
+    start, clock = one.start(given), one.times[:, given:last]
+    inputs = one.inputs[:, given:last]
+    levers, histories, futures = [], [], []
+    for column, name in enumerate(data.states):
+        if not start.observed[0, given - 1, column]:
+            continue
+        now = float(start.values[0, given - 1, column])
+        values, at = _steps(data, column, now)
+        levers.append(Lever("start", name, values, at))
+        for value in values:
+            changed = start.values.copy()
+            changed[0, given - 1, column] = value
+            histories.append(replace(start, values=changed))
+            futures.append(inputs)
+    for column, name in enumerate(run.spec.inputs):
+        levers.append(Lever("input", name, FACTORS, FACTORS.index(1.0)))
+        for factor in FACTORS:
+            changed, first = inputs.copy(), start.inputs.copy()
+            changed[..., column] *= factor
+            first[:, -1, column] *= factor  # held from the last given row on
+            histories.append(replace(start, inputs=first))
+            futures.append(changed)
+    found = [] if not levers else _each(run, histories, clock, futures)
+    content = [
+        {**_said(lever), "forecasts": found[at : at + len(lever.values)]}
+        for at, lever in zip(
+            np.cumsum([0, *(len(lever.values) for lever in levers)]), levers, strict=False
+        )
+    ]
+    for lever, changed in _parameters(run):
+        variants = [_each(other, [start], clock, [inputs])[0] for other in changed]
+        content.append({**_said(lever), "forecasts": variants})
+    if not content:
+        return None
+    return {"id": str(data.ids[0]), **_recorded(one, 0), "levers": content}
+
+
+def _each(
+    run: Run, histories: list[Trajectories], clock: np.ndarray, inputs: list[np.ndarray]
+) -> list[dict[str, Any]]:
+    """All variants as one batch."""
+    whole = replace(
+        histories[0],
+        **{
+            name: np.concatenate([getattr(one, name) for one in histories])
+            for name in ("times", "values", "observed", "inputs", "lengths")
+        },
+        ids=tuple(map(str, range(len(histories)))),
+        origins=tuple(map(str, range(len(histories)))),
+    )
+    times = np.repeat(clock, len(histories), 0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputNotice)  # what was changed may lead anywhere
+        found = run.forecast(whole, times, inputs=np.concatenate(inputs), draws=WHAT_IF_DRAWS)
+    return [_bands(found, row) for row in range(len(histories))]
+
+
+def _steps(data: Trajectories, column: int, now: float) -> tuple[tuple[float, ...], int]:
+    """Five values over the range of what was measured; the one nearest to `now` is `now`."""
+    seen = data.values[..., column][data.observed[..., column]]
+    low, high = np.quantile(seen, [0.05, 0.95])
+    values = np.linspace(low, high, 5)
+    at = int(np.argmin(np.abs(values - now)))
+    values[at] = now
+    return tuple(map(float, values)), at
+
+
+def _said(lever: Lever) -> dict[str, Any]:
+    values = _plain(np.array(lever.values))
+    return {"kind": lever.kind, "name": lever.name, "values": values, "now": lever.now}
+
+
+def _parameters(run: Run) -> Iterator[tuple[Lever, list[Run]]]:
+    """Runs with one physical parameter changed."""
+    forecaster = run.forecaster
+    if not isinstance(forecaster, SDEForecaster):
+        return
+    for name, parameter in parameters_of(forecaster.model.known.physics).items():
+        now = np.asarray(parameter.value, float)
+        if now.ndim or now == 0 or not np.isfinite(now):
+            continue
+        changed = [_moved(parameter, float(now) * share) for share in SHARES]
+        values = tuple(float(one.value) for one in changed)
+        runs = [
+            replace(
+                run,
+                forecaster=eqx.tree_at(
+                    lambda one, name=name: parameters_of(one.model.known.physics)[name],
+                    forecaster,
+                    other,
+                ),
+            )
+            for other in changed
+        ]
+        yield Lever("parameter", name, values, SHARES.index(1.0)), runs
+
+
+def _moved(parameter: AbstractParameter, value: float) -> AbstractParameter:
+    """The same parameter at another value, inside its limits."""
+    if isinstance(parameter, Bounded):
+        room = 1e-3 * (parameter.high - parameter.low)
+        inside = float(np.clip(value, parameter.low + room, parameter.high - room))
+        return Bounded.of(inside, parameter.low, parameter.high)
+    if isinstance(parameter, Positive):
+        return Positive.of(max(value, parameter.floor + 1e-6 * abs(value)), parameter.floor)
+    if isinstance(parameter, Free):
+        return Free(value)
+    if isinstance(parameter, Fixed):
+        return Fixed(jnp.asarray(value, jnp.asarray(parameter.frozen).dtype))
+    return parameter
+
+
+def _drift(run: Run, hybrid: Hybrid, data: Trajectories) -> list[dict[str, Any]]:
+    """Known, learned and noise along smoothed records, in the units of the states per time."""
+    latent = hybrid.spec.latent is not None
+    if latent or not isinstance(run.forecaster, AbstractStateEstimator):
+        return []
+    shown = data.take(range(min(4, len(data))))
+    smoothed = run.smooth(shown, draws=SMOOTHED).states
+    spread = getattr(hybrid.model.diffusion, "sd", None)
+    found = []
+    for row in range(len(shown)):
+        last = int(shown.lengths[row])
+        path = np.median(smoothed.isel(trajectory=row).values[:, :last], 0)
+        times, inputs = shown.times[row, :last], shown.inputs[row, :last]
+        learned, known = rates_along(hybrid, path, times, inputs)
+        usual = float(np.median(np.diff(times)[np.diff(times) > 0])) if last > 1 else 1.0
+        noise = None
+        if spread is not None:
+            size = np.broadcast_to(np.asarray(spread.value), (len(hybrid.spec.states),))
+            slope = [name in hybrid.spec.positive for name in hybrid.spec.states]
+            noise = np.where(slope, path, 1.0) * size / np.sqrt(usual)
+        low, middle, high = np.quantile(learned, [0.05, 0.5, 0.95], 0)
+        found.append(
+            {
+                "id": str(shown.ids[row]),
+                "times": _plain(times),
+                "states": list(hybrid.spec.states),
+                "path": _plain(path.T),
+                "known": _plain(known.T),
+                "learned": _plain(middle.T),
+                "low": _plain(low.T),
+                "high": _plain(high.T),
+                "noise": None if noise is None else _plain(noise.T),
+            }
+        )
+    return found
+
+
+def _plain(numbers: np.ndarray) -> list[Any]:
+    """Five digits, which no eye can tell from more; None where there is nothing."""
+    array = np.asarray(numbers, float)
+    if array.ndim > 1:
+        return [_plain(one) for one in array]
+    return [float(f"{one:.5g}") if np.isfinite(one) else None for one in array]
