@@ -44,7 +44,17 @@ def test_scores_are_in_spreads_of_the_data(scored):
 def test_the_better_one_is_kept_with_a_reason():
     data = wiggles(seed=5)
     first, second = untrained_run(seed=0), untrained_run(seed=1)
-    found = better_of(first, second, data, "x")
+    found = better_of(first, second, data, "x", "validation")
     scores = [scaled_crps(one, data) for one in (first, second)]
     assert found.seed == int(scores[1] < scores[0])
     assert "since x, both were fitted" in (found.metadata.choice or "")
+
+
+def test_on_training_data_networks_must_be_clearly_better(scored):
+    data = wiggles()
+    near = better_of(scored(1.0), scored(0.9), data, "x", "training")
+    assert near.seed == 10
+    assert "forecast the training data nearly as well" in (near.metadata.choice or "")
+    far = better_of(scored(1.0), scored(0.7), data, "x", "training")
+    assert far.seed == 7
+    assert "forecast the training data better" in (far.metadata.choice or "")

@@ -32,7 +32,14 @@ from hybridsde.model import Standardiser
 from hybridsde.objective import AbstractObjective, AbstractSDEObjective
 from hybridsde.physics import NoPhysics
 from hybridsde.run.calibrate import calibrate
-from hybridsde.run.choice import better_of, doubt_about, say_contradiction, with_choice
+from hybridsde.run.choice import (
+    TRAINING,
+    VALIDATION,
+    better_of,
+    doubt_about,
+    say_contradiction,
+    with_choice,
+)
 from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
 from hybridsde.store.metadata import RunMetadata
@@ -89,17 +96,16 @@ def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None,
     if doubt is None:
         return with_choice(library, "library: its errors from row to row look like white noise.")
     validation = same["validation"]
-    if validation is None:
-        why = f"library, though {doubt}: there are no validation data to judge."
-        return with_choice(library, why)
     wanted = replace(model, learned=NETWORK)
     if not model.hidden_states:
         # A library needs no first guess of physical parameters, so there may be none yet.
         wanted = replace(wanted, numerics=replace(model.numerics, typical=None))
     network = _fit(wanted, data, training=training, **same)
-    windows = forecast_windows(validation, same["horizon"], model.context)
-    best = better_of(library, network, windows, doubt)
-    if not (isinstance(model.physics, NoPhysics) or model.hidden_states):
+    judged = TRAINING if validation is None else VALIDATION
+    compared = data if validation is None else validation
+    windows = forecast_windows(compared, same["horizon"], model.context)
+    best = better_of(library, network, windows, doubt, judged)
+    if validation is not None and not (isinstance(model.physics, NoPhysics) or model.hidden_states):
         _compare_without(best, model, data, windows, same)
     return best
 
