@@ -10,8 +10,8 @@ from typer.core import TyperGroup
 from hybridsde._errors import FitFailed, InputError
 
 WAY = (
-    "demo", "init", "check", "fit", "report", "forecast", "states", "score", "discover", "compare",
-    "certify", "verify", "reproduce",
+    "demo", "look", "init", "check", "fit", "report", "forecast", "states", "score", "discover",
+    "compare", "certify", "verify", "reproduce",
 )  # fmt: skip
 """Commands in the order in which somebody with a table needs them."""
 
@@ -41,7 +41,6 @@ app = typer.Typer(
     help="Learn the missing part of a stochastic dynamical system, keep the known part, and "
     "forecast with honest uncertainty.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

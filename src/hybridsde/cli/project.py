@@ -58,6 +58,32 @@ def init(
 
 
 @app.command()
+def look(
+    source: Annotated[Path, typer.Argument(help="A CSV file, or settings that name some.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The page to write; beside the table by default.")
+    ] = None,
+) -> None:
+    """Look at recordings before any fit: gaps, rates, outliers, saturation, suggested settings.
+
+    Prints what stands out and writes one page that needs no network. Columns are guessed as `init`
+    does; give a settings file to say what they are.
+    """
+    from hybridsde.project.look import look as looked
+    from hybridsde.report.look import fact_rows, write_look
+    from hybridsde.report.terminal import frame_table
+
+    console = Console()
+    with notices(console):
+        found = looked(source)
+    console.print(frame_table(fact_rows(found), f"{len(found.data)} recordings"))
+    for line in found.findings:
+        console.print(f"- {line}", soft_wrap=True, highlight=False, markup=False)
+    path = write_look(found, out or source.with_name(f"{source.stem}-look.html"))
+    console.print(f"Wrote {path}. Open it in a browser.", soft_wrap=True)
+
+
+@app.command()
 def check(config: Config) -> None:
     """Check data, equations and settings without fitting, and say what a fit would do."""
     from hybridsde.project.project import Project

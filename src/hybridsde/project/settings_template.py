@@ -14,6 +14,7 @@ from hybridsde.data.parsing import as_numbers
 
 TIMES = ("t", "time", "day", "days", "date", "datetime", "timestamp", "hour", "year", "seconds")
 IDS = ("id", "run", "experiment", "trajectory", "series", "subject", "trial", "batch", "unit")
+INPUTS = ("u", "input", "control", "dose", "command", "setpoint", "voltage", "inflow")
 
 TEMPLATE = """\
 # Settings for hybridsde. Check them with:  hybridsde check {name}
@@ -91,7 +92,7 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
         if name not in (time, identity) and _varies(numbers[name]) and not _counts(numbers[name])
     ]
     long = _long(frame, time, identity, numeric)
-    inputs = [name for name in changing if _jumps(numbers[name])]
+    inputs = [name for name in changing if name.lower() in INPUTS or _jumps(numbers[name])]
     states = [name for name in changing if name not in inputs]
     if not states:
         states, inputs = inputs, []
@@ -115,7 +116,7 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
         if stamped
         else '# unit = "day"             # for axes; needed where times are timestamps',
         states=_listed(states),
-        inputs=f"inputs = {_listed(inputs)}            # they jump: columns that drive the system"
+        inputs=f"inputs = {_listed(inputs)}    # what drives the system: by name, or it jumps"
         if inputs
         else "# inputs = []                # columns that drive the system from outside",
         long=""

@@ -2,37 +2,7 @@
 "use strict";
 (() => {
   const live = JSON.parse(document.getElementById("live").textContent);
-  const at = (id) => document.getElementById(id);
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const short = (x) => (x === null || x === undefined ? "–" : Number(x.toPrecision(4)).toString());
-
-  function clear(hex, share) {
-    const n = parseInt(hex.slice(1), 16);
-    return `rgba(${n >> 16},${(n >> 8) & 255},${n & 255},${share})`;
-  }
-
-  function layout(yTitle, xTitle) {
-    const ink = colour("--ink"), line = colour("--line");
-    const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, tickcolor: line,
-      automargin: true, title: { standoff: 8 } };
-    return {
-      font: { family: "system-ui, sans-serif", size: 13, color: ink },
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: 56, r: 14, t: 34, b: 48 }, hovermode: "x unified",
-      hoverlabel: { bgcolor: colour("--ground"), bordercolor: line, font: { color: ink } },
-      modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--soft"), activecolor: ink },
-      legend: { orientation: "h", x: 0, y: 1.13 },
-      xaxis: { ...axis, title: { text: xTitle, standoff: 8 } },
-      yaxis: { ...axis, title: { text: yTitle, standoff: 8 } },
-    };
-  }
-
-  const config = { responsive: true, displaylogo: false, scrollZoom: false,
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"] };
-
-  function draw(id, traces, yTitle, xTitle = live.clock) {
-    return Plotly.react(at(id), traces, layout(yTitle, xTitle), config);
-  }
+  const { at, colour, short, clear, draw, fill } = charts(live.clock);
 
   // Quantiles 5, 25, 50, 75, 95 % as two bands and a line.
   function fan(forecast, state, hex, name, quiet = false) {
@@ -56,11 +26,6 @@
     return { x: one.times, y: one.values[state], mode: "markers", name: "recorded",
       marker: { size: n > 150 ? 4 : 6, color: open, line: { color: ink, width: 1.3 } },
       hovertemplate: "%{y:.4g}" };
-  }
-
-  function fill(id, names) {
-    at(id).replaceChildren(...names.map((name, k) => new Option(name, k)));
-    at(id).closest("label").hidden = names.length < 2;
   }
 
   function table(id, head, rows) {
@@ -125,6 +90,11 @@
       fill("pick-series", list.map((one) => one.id));
       const same = list.findIndex((one) => one.id === before);
       at("pick-series").value = Math.max(0, same);
+      const origins = list[Math.max(0, same)].origins;
+      if (origins) {
+        at("pick-origin").max = origins.length - 1;
+        at("pick-origin").value = Math.floor(origins.length / 2);
+      }
       show();
     };
     at("pick-mode").addEventListener("change", pick);

@@ -77,7 +77,7 @@ def live_content(
 def _recorded(data: Trajectories, row: int) -> dict[str, Any]:
     last = int(data.lengths[row])
     values = np.where(data.observed[row, :last], data.values[row, :last], np.nan)
-    return {"times": _plain(data.times[row, :last]), "values": _plain(values.T)}
+    return {"times": plain(data.times[row, :last]), "values": plain(values.T)}
 
 
 def _bands(forecast: Forecast, row: int) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def _bands(forecast: Forecast, row: int) -> dict[str, Any]:
     draws = forecast.observations.isel(trajectory=row)
     found = np.quantile(draws.values, QUANTILES, 0)
     clock = draws["clock"].values
-    return {"times": _plain(clock), "quantiles": _plain(np.moveaxis(found, -1, 0))}
+    return {"times": plain(clock), "quantiles": plain(np.moveaxis(found, -1, 0))}
 
 
 def _rolling(run: Run, data: Trajectories, horizon: int | None) -> Iterator[dict[str, Any]]:
@@ -200,7 +200,7 @@ def _steps(data: Trajectories, column: int, now: float) -> tuple[tuple[float, ..
 
 
 def _said(lever: Lever) -> dict[str, Any]:
-    values = _plain(np.array(lever.values))
+    values = plain(np.array(lever.values))
     return {"kind": lever.kind, "name": lever.name, "values": values, "now": lever.now}
 
 
@@ -268,22 +268,22 @@ def _drift(run: Run, hybrid: Hybrid, data: Trajectories) -> list[dict[str, Any]]
         found.append(
             {
                 "id": str(shown.ids[row]),
-                "times": _plain(times),
+                "times": plain(times),
                 "states": list(hybrid.spec.states),
-                "path": _plain(path.T),
-                "known": _plain(known.T),
-                "learned": _plain(middle.T),
-                "low": _plain(low.T),
-                "high": _plain(high.T),
-                "noise": None if noise is None else _plain(noise.T),
+                "path": plain(path.T),
+                "known": plain(known.T),
+                "learned": plain(middle.T),
+                "low": plain(low.T),
+                "high": plain(high.T),
+                "noise": None if noise is None else plain(noise.T),
             }
         )
     return found
 
 
-def _plain(numbers: np.ndarray) -> list[Any]:
+def plain(numbers: np.ndarray) -> list[Any]:
     """Five digits, which no eye can tell from more; None where there is nothing."""
     array = np.asarray(numbers, float)
     if array.ndim > 1:
-        return [_plain(one) for one in array]
+        return [plain(one) for one in array]
     return [float(f"{one:.5g}") if np.isfinite(one) else None for one in array]

@@ -87,6 +87,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
             clock,
         ),
         charts=asset("assets/plotly-basic.min.js"),
+        common=asset("common.js"),
         script=asset("live.js"),
         fans=[] if forecast is None or held_out is None else _fans(forecast, held_out, clock),
         calibration=[]

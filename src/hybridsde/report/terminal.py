@@ -80,11 +80,12 @@ def counted(console: Console, total: int) -> Iterator[Callable[[str], None]]:
 
 
 def frame_table(frame: pd.DataFrame, title: str) -> Table:
-    """Numbers with three significant digits; a dash where one does not apply."""
+    """Numbers with three significant digits; a dash where one does not apply; words as they are."""
     table = Table(title=title)
     table.add_column(str(frame.index.name or ""))
     for name in frame.columns:
         table.add_column(str(name), justify="right")
     for name, row in frame.iterrows():
-        table.add_row(str(name), *("–" if pd.isna(v) else f"{v:.3g}" for v in row))
+        cells = [v if isinstance(v, str) else "–" if pd.isna(v) else f"{v:.3g}" for v in row]
+        table.add_row(str(name), *cells)
     return table

@@ -1,0 +1,92 @@
+"""The page about recordings before any fit."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hybridsde._files import write_whole
+from hybridsde.forecast.spec import SAME_STEP
+from hybridsde.project.look import Look, outliers
+from hybridsde.report.html import asset, render_template
+from hybridsde.report.live import plain
+
+MOST_NUMBERS = 80_000
+"""In one page; of longer recordings every second, third, … row is drawn."""
+MOST_SERIES = 40
+
+
+def write_look(found: Look, path: Path) -> Path:
+    """Write the page."""
+    data = found.data
+    unit = found.settings.data.unit
+    shown = min(MOST_SERIES, len(data))
+    count = int(data.lengths[:shown].sum()) * (len(data.states) + len(data.input_names) + 1)
+    thin = max(1, -(-count // MOST_NUMBERS))
+    content = {
+        "clock": f"time, {unit}" if unit else "time",
+        "columns": [*data.states, *data.input_names],
+        "inputs": len(data.input_names),
+        "series": [_series(found, row, thin) for row in range(shown)],
+        "outliers": [
+            [[row, *plain(data.times[row, [at]]), *plain(data.values[row, [at], k])]
+             for row, at in outliers(data, k) if row < shown]
+            for k in range(len(data.states))
+        ],
+        "intervals": _intervals(found),
+    }  # fmt: skip
+    text = render_template(
+        "look.html",
+        title=f"A first look at {found.source.name}",
+        trajectories=len(data),
+        rows_in_all=int(data.lengths.sum()),
+        states=len(data.states),
+        inputs=len(data.input_names),
+        missing=f"{1 - data.observed.sum() / max(1, data.lengths.sum() * len(data.states)):.0%}",
+        thin=thin,
+        shown=shown,
+        interval=f"{data.interval or 0:.4g}{f' {unit}' if unit else ''}",
+        facts=fact_rows(found).reset_index().to_dict("records"),
+        findings=found.findings,
+        settings=found.text,
+        live=content,
+        charts=asset("assets/plotly-basic.min.js"),
+        common=asset("common.js"),
+        script=asset("look.js"),
+    )
+    write_whole(path, text)
+    return path
+
+
+def fact_rows(found: Look) -> pd.DataFrame:
+    """Facts about every state as they are shown."""
+    shown = {
+        "values": "{:.0f}", "missing": "{:.0%}", "lowest": "{:.4g}", "highest": "{:.4g}",
+        "spread": "{:.3g}", "noise": "{:.2g}", "outliers": "{:.0f}", "stuck": "{:.0f}",
+    }  # fmt: skip
+    table = found.columns
+    return pd.DataFrame({name: [form.format(one) for one in table[name]]
+                         for name, form in shown.items()}, table.index)  # fmt: skip
+
+
+def _series(found: Look, row: int, thin: int) -> dict[str, Any]:
+    data = found.data
+    rows = slice(0, int(data.lengths[row]), thin)
+    values = np.where(data.observed[row, rows], data.values[row, rows], np.nan)
+    whole = np.concatenate([values, data.inputs[row, rows]], 1)
+    return {
+        "id": str(data.ids[row]),
+        "times": plain(data.times[row, rows]),
+        "values": plain(whole.T),
+    }
+
+
+def _intervals(found: Look) -> list[float]:
+    """Intervals between rows, a few thousand at most; none where all are the same."""
+    data = found.data
+    steps = [np.diff(data.times[n, : int(rows)]) for n, rows in enumerate(data.lengths)]
+    every = np.concatenate(steps) if steps else np.zeros(0)
+    if every.size == 0 or np.ptp(every) <= SAME_STEP * every.max():
+        return []
+    return plain(every[:: max(1, len(every) // 4000)])

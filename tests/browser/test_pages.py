@@ -1,0 +1,157 @@
+"""The pages in a real browser: what they show, what they answer, and that they ask nobody.
+
+Chromium is looked for on the path. Pictures are kept where HYBRIDSDE_PICTURES names a folder.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import hybridsde as hs
+from helpers import tiny_model, untrained_run, wiggles
+from hybridsde.project.look import look
+from hybridsde.project.project import DATA
+from hybridsde.project.split import Split
+from hybridsde.report.look import write_look
+from hybridsde.report.page import write_page
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path"),
+]
+OWN = ("file:", "data:", "blob:")
+SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report") / "run"
+    physics = hs.equations("dx = k*y", k=hs.Bounded.of(2.0, 0.1, 9.0))
+    model = tiny_model(physics=physics, diffusion="learn", noise="learn")
+    data = wiggles(series=8)
+    split = Split.of(data, 0.25, 0.0, seed=0)
+    files = {DATA: split.to_frame().to_csv(index=False).encode()}
+    untrained_run(model, data).save(folder, files)
+    return write_page(folder)
+
+
+def write_table(path: Path, data: hs.Trajectories, outlier: bool = False) -> None:
+    rows = [
+        {
+            "id": data.ids[n],
+            "t": data.times[n, k],
+            **dict(zip(data.states, data.values[n, k], strict=True)),
+        }
+        for n in range(len(data))
+        for k in range(int(data.lengths[n]))
+    ]
+    rows[5]["x"] += 50 * outlier
+    pd.DataFrame(rows).to_csv(path, index=False)
+
+
+@pytest.fixture(scope="module")
+def first_look(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("look")
+    write_table(folder / "mine.csv", wiggles(series=4), outlier=True)
+    return write_look(look(folder / "mine.csv"), folder / "look.html")
+
+
+@pytest.fixture
+def opened(browser):
+    """Opens a page and watches what it asks for and complains about."""
+    contexts, wrong = [], []
+
+    def open_page(path: Path, width: int = 1200, height: int = 900, dark: bool = False):
+        context = browser.new_context(
+            viewport={"width": width, "height": height},
+            color_scheme="dark" if dark else "light",
+        )
+        contexts.append(context)
+        page = context.new_page()
+        asked = lambda request: (  # noqa: E731
+            None
+            if request.url.startswith(("file:", "data:", "blob:"))
+            else wrong.append(request.url)
+        )
+        page.on("request", asked)
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+        page.goto(path.as_uri())
+        page.wait_for_selector(".main-svg")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def keep(page, name: str) -> None:
+    folder = os.environ.get("HYBRIDSDE_PICTURES")
+    if folder:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+def faults(page) -> list[str]:
+    """Serious faults that axe finds."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
+    found = axe.Axe().run(page).response["violations"]
+    return [f"{one['id']}: {one['help']}" for one in found if one["impact"] in SERIOUS]
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (420, True)])
+def test_the_report_answers(report, opened, width, dark):
+    page = opened(report, width, dark=dark)
+    keep(page, f"report-{width}-{'dark' if dark else 'light'}")
+    said = page.locator("#forecast-said")
+    before = said.inner_text()
+    page.select_option("#pick-state", label="y")
+    assert ", y." in said.inner_text() != before
+    page.select_option("#pick-mode", index=1)
+    assert page.locator("#origin-label").is_visible()
+    given = page.locator("#origin-value").inner_text()
+    page.focus("#pick-origin")
+    page.keyboard.press("Home")
+    assert page.locator("#origin-value").inner_text() != given
+    assert page.locator("#whatif-said").inner_text() == "Nothing is changed."
+    slider = page.locator("#levers input").last
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert "instead of" in page.locator("#whatif-said").inner_text()
+    keep(page, f"report-changed-{width}-{'dark' if dark else 'light'}")
+    assert page.locator("#forecast-table tr").count() > 3
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width, "the page is wider than the screen"
+    assert not faults(page)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (420, True)])
+def test_a_first_look(first_look, opened, width, dark):
+    page = opened(first_look, width, dark=dark)
+    keep(page, f"look-{width}-{'dark' if dark else 'light'}")
+    assert "1 value sticks out from the neighbours" in page.inner_text("main")
+    page.select_option("#pick-series", index=1)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert not faults(page)
+
+
+def test_the_report_can_be_printed(report, opened, tmp_path):
+    page = opened(report)
+    page.emulate_media(media="print")
+    assert not page.locator(".controls").first.is_visible()
+    page.pdf(path=tmp_path / "report.pdf")
+    assert (tmp_path / "report.pdf").stat().st_size > 20_000
