@@ -113,4 +113,4 @@ def test_networks_are_tried_where_a_library_leaves_a_doubt():
     )
     assert "both were fitted" in str(run.metadata.choice)
     alone = hs.fit(spec, records(6), training=hs.Training(epochs=3, batch_size=3))
-    assert "forecast the training data" in str(alone.metadata.choice)
+    assert "recordings that the networks had not seen" in str(alone.metadata.choice)

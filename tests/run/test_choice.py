@@ -3,12 +3,13 @@
 import warnings
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import hybridsde as hs
 from helpers import untrained_run, wiggles
-from hybridsde.run.choice import better_of, say_contradiction, scaled_crps
+from hybridsde.run.choice import better_of, say_contradiction, scaled_crps, set_apart
 
 
 @pytest.fixture
@@ -44,17 +45,23 @@ def test_scores_are_in_spreads_of_the_data(scored):
 def test_the_better_one_is_kept_with_a_reason():
     data = wiggles(seed=5)
     first, second = untrained_run(seed=0), untrained_run(seed=1)
-    found = better_of(first, second, data, "x", "validation")
+    found = better_of(first, second, data, "x", "the validation data")
     scores = [scaled_crps(one, data) for one in (first, second)]
     assert found.seed == int(scores[1] < scores[0])
     assert "since x, both were fitted" in (found.metadata.choice or "")
 
 
-def test_on_training_data_networks_must_be_clearly_better(scored):
-    data = wiggles()
-    near = better_of(scored(1.0), scored(0.9), data, "x", "training")
-    assert near.seed == 10
-    assert "forecast the training data nearly as well" in (near.metadata.choice or "")
-    far = better_of(scored(1.0), scored(0.7), data, "x", "training")
-    assert far.seed == 7
-    assert "forecast the training data better" in (far.metadata.choice or "")
+def test_what_is_set_apart_is_not_in_the_rest():
+    data = wiggles(series=5)
+    rest, apart = set_apart(data, seed=0) or (None, None)
+    assert rest is not None
+    assert apart is not None
+    assert sorted((*rest.ids, *apart.ids)) == sorted(data.ids)
+    assert len(apart) == 1
+    assert set_apart(data.take([0]), seed=0) is None
+    long = hs.Trajectories.from_arrays([np.arange(80.0)], [np.zeros((80, 1))], states=("x",))
+    rest, apart = set_apart(long, seed=0) or (None, None)
+    assert rest is not None
+    assert apart is not None
+    assert (int(rest.lengths[0]), int(apart.lengths[0])) == (60, 20)
+    assert rest.times[0, -1] < apart.times[0, 0]

@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 
@@ -13,14 +12,16 @@ from hybridsde.hybrid import HybridSDE, SDEForecaster
 from hybridsde.hybrid.sparse import about_fitted, row_innovations
 from hybridsde.run.run import Run
 
-Judged = Literal["validation", "training"]
-VALIDATION, TRAINING = "validation", "training"
 DOUBT = 1e-3
 """Errors that would be as little like white noise with a smaller probability are a doubt,"""
 RELATED = 0.15
 """where neighbours are correlated more than this."""
+SHARE = 0.75
+"""Of the training data; the rest is set apart to judge on, where there are no validation data."""
+LEAST_ROWS = 40
+"""A single recording with fewer is not divided."""
 CLEARLY = 0.8
-"""Forecasts are clearly better from this share of the CRPS on."""
+"""Forecasts without the known equations are clearly better from this share of the CRPS on."""
 
 
 def doubt_about(run: Run, batch: Batch) -> str | None:
@@ -62,20 +63,32 @@ def say_contradiction(run: Run, without: Run, windows: Trajectories) -> None:
     )
 
 
-def better_of(library: Run, network: Run, windows: Trajectories, doubt: str, judged: Judged) -> Run:
+def set_apart(data: Trajectories, seed: int) -> tuple[Trajectories, Trajectories] | None:
+    """Training data in two parts, where there are no others to judge on; None where too few.
+
+    A quarter of the recordings, or the last quarter of a single one.
+    """
+    if len(set(data.origins)) > 1:
+        return data.split(SHARE, seed=seed)
+    rows = int(data.lengths[0])
+    if len(data) > 1 or rows < LEAST_ROWS:
+        return None
+    at = round(SHARE * rows)
+    return data.cut([(0, 0, at)]), data.cut([(0, at, rows)])
+
+
+def better_of(library: Run, network: Run, windows: Trajectories, doubt: str, which: str) -> Run:
     """The one with the smaller CRPS on forecasts of recordings, many rows ahead.
 
-    On the training data, where there are no others, networks must be clearly better: they can come
-    closer to what they were trained on.
+    `which` says what recordings these are, for the sentence why.
     """
     scores = [scaled_crps(run, windows) for run in (library, network)]
     names = ("library", "networks")
-    best = int(scores[1] < scores[0] * (1.0 if judged == VALIDATION else CLEARLY))
-    compared = "better" if scores[best] < scores[1 - best] else "nearly as well"
+    best = int(scores[1] < scores[0])
     return with_choice(
         (library, network)[best],
-        f"{names[best]}: since {doubt}, both were fitted, and the {names[best]} forecast the "
-        f"{judged} data {compared} (CRPS {scores[best]:.3g} against {scores[1 - best]:.3g} of the "
+        f"{names[best]}: since {doubt}, both were fitted, and the {names[best]} forecast {which} "
+        f"better (CRPS {scores[best]:.3g} against {scores[1 - best]:.3g} of the "
         f"{names[1 - best]}, in spreads of the data).",
     )
 

@@ -33,11 +33,10 @@ from hybridsde.objective import AbstractObjective, AbstractSDEObjective
 from hybridsde.physics import NoPhysics
 from hybridsde.run.calibrate import calibrate
 from hybridsde.run.choice import (
-    TRAINING,
-    VALIDATION,
     better_of,
     doubt_about,
     say_contradiction,
+    set_apart,
     with_choice,
 )
 from hybridsde.run.run import Run
@@ -95,19 +94,45 @@ def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None,
     doubt = doubt_about(library, batch)
     if doubt is None:
         return with_choice(library, "library: its errors from row to row look like white noise.")
-    validation = same["validation"]
     wanted = replace(model, learned=NETWORK)
     if not model.hidden_states:
         # A library needs no first guess of physical parameters, so there may be none yet.
         wanted = replace(wanted, numerics=replace(model.numerics, typical=None))
+    validation = same["validation"]
+    if validation is None:
+        return _judged_apart(library, wanted, data, training, doubt, same)
     network = _fit(wanted, data, training=training, **same)
-    judged = TRAINING if validation is None else VALIDATION
-    compared = data if validation is None else validation
-    windows = forecast_windows(compared, same["horizon"], model.context)
-    best = better_of(library, network, windows, doubt, judged)
-    if validation is not None and not (isinstance(model.physics, NoPhysics) or model.hidden_states):
+    windows = forecast_windows(validation, same["horizon"], model.context)
+    best = better_of(library, network, windows, doubt, "the validation data")
+    if not (isinstance(model.physics, NoPhysics) or model.hidden_states):
         _compare_without(best, model, data, windows, same)
     return best
+
+
+def _judged_apart(
+    library: Run,
+    wanted: HybridSDE,
+    data: Trajectories,
+    training: Training | None,
+    doubt: str,
+    same: dict[str, Any],
+) -> Run:
+    """Without validation data, networks must forecast a part better that only the library saw.
+
+    Where they do, they are trained again on everything.
+    """
+    parts = set_apart(data, same["seed"])
+    if parts is None:
+        return with_choice(library, f"library, though {doubt}: there are too few data to judge.")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trial = _fit(wanted, parts[0], training=training, **{**same, "checkpoint": None})
+    windows = forecast_windows(parts[1], same["horizon"], wanted.context)
+    best = better_of(library, trial, windows, doubt, "recordings that the networks had not seen")
+    if best.spec is library.spec:
+        return best
+    network = _fit(wanted, data, training=training, **same)
+    return with_choice(network, str(best.metadata.choice))
 
 
 def _compare_without(
