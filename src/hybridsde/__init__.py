@@ -78,6 +78,7 @@ from hybridsde.physics import known_drift as known_drift
 from hybridsde.registry import register as register
 from hybridsde.run import Run as Run
 from hybridsde.run import calibrate as calibrate
+from hybridsde.run import cite as cite
 from hybridsde.run import fit as fit
 from hybridsde.run import fit_certified as fit_certified
 from hybridsde.run import frozen_drift as frozen_drift

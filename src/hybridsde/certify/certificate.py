@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,14 @@ class Certificate:
         lines += [f"  {name:<{width}}  {value:.6g}" for name, value in self.terms.items()]
         lines += ["Not checked:", *(f"  - {line}" for line in self.assumptions)]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the promise, every term, and what nobody checked."""
+        lines = "".join(f"<li>{escape(line)}</li>" for line in self.assumptions)
+        return (
+            f"<b>{escape(self.kind)}, loss {escape(self.loss)}</b><br>{escape(self.statement)}"
+            f"{self.table().to_html(border=0)}Not checked:<ul>{lines}</ul>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

@@ -1,6 +1,7 @@
 """A forecast: labelled draws of future states and observations."""
 
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,20 @@ class Forecast:
     states: xr.DataArray
     observations: xr.DataArray
     paths_per_weight: int
+
+    def __repr__(self) -> str:
+        """One line: what, how often, how far."""
+        sizes, names = self.observations.sizes, map(str, self.observations["obs"].values)
+        return (
+            f"<Forecast of {', '.join(names)}: {sizes['draw']} draws of {sizes['trajectory']} "
+            f"trajectories at {sizes['time']} times>"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the same, and the first quantiles of what would be measured."""
+        table = self.observations.quantile([0.05, 0.5, 0.95], "draw").to_dataframe("value")
+        shown = table["value"].unstack("quantile").head(8).round(4)
+        return f"{escape(repr(self))}{shown.to_html(border=0)}"
 
     def mean(self) -> xr.DataArray:
         """Predictive mean of the states."""

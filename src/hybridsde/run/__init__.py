@@ -1,6 +1,7 @@
 """From a declared model and recordings to a fitted run."""
 
 from hybridsde.run.calibrate import calibrate as calibrate
+from hybridsde.run.citation import cite as cite
 from hybridsde.run.fit_certified import certified as certified
 from hybridsde.run.fit_certified import fit_certified as fit_certified
 from hybridsde.run.fitting import fit as fit

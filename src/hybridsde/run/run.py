@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -91,6 +92,25 @@ class Run:
         return StoredRun(
             self.spec, self.forecaster, self.history, self.diverged, self.seed, self.metadata
         )
+
+    def __repr__(self) -> str:
+        """One line: what it is, of what, and how it does."""
+        scores = self.metadata.test_scores
+        crps = None if scores is None else scores.overall.get("crps")
+        told = "" if crps is None else f", CRPS {crps:.4g} on held-out trajectories"
+        return f"<Run: {self.spec.name} of {', '.join(self.spec.state_names)}{told}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the same, with the scores and why it is what it is."""
+        parts = [f"<b>{escape(self.spec.name)}</b> of {escape(', '.join(self.spec.state_names))}"]
+        if self.metadata.choice:
+            parts.append(escape(self.metadata.choice))
+        scores = self.metadata.test_scores
+        if scores is not None:
+            rows = {**scores.states, "overall": scores.overall}
+            table = pd.DataFrame(rows).T.reindex(columns=["rmse", "nll", "crps", "coverage90"])
+            parts.append(table.astype(float).round(4).to_html(border=0))
+        return "<br>".join(parts)
 
     def forecast(
         self,
