@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-long test-lowest attack check format results comparison bench clean help
+.PHONY: demo test test-slow test-long test-lowest attack wheel check format results comparison bench clean help
 
 help:                   ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -45,6 +45,18 @@ test-lowest: .venv-lowest/ready  ## a smoke test with the lowest declared versio
 	.venv-lowest/bin/python -m pytest -q -c /dev/null -W ignore --rootdir tests tests/smoke
 
 
+wheel: .venv/dev        ## build wheel and sdist, try the wheel in an empty environment
+	rm -rf dist .venv-wheel
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd dist && rm -rf tried && mkdir tried && cd tried && ../../.venv-wheel/bin/hybridsde init --example \
+		--out example && ../../.venv-wheel/bin/hybridsde look example/recordings.csv && \
+		../../.venv-wheel/bin/hybridsde fit example/settings.toml --out run --quiet && \
+		../../.venv-wheel/bin/hybridsde report run && ../../.venv-wheel/bin/hybridsde demo --epochs 2
+	rm -rf .venv-wheel
+
 check: .venv/dev        ## lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -77,4 +89,4 @@ bench: .venv-bench/ready  ## time against torchsde and diffrax, write docs/perfo
 	.venv-bench/bin/python benchmarks/bench.py
 
 clean:                  ## remove the environment and the demo
-	rm -rf .venv .venv-bench .venv-lowest demo .pytest_cache .ruff_cache
+	rm -rf .venv .venv-bench .venv-lowest .venv-wheel dist demo .pytest_cache .ruff_cache
