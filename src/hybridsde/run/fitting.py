@@ -44,6 +44,9 @@ from hybridsde.run.transfer import begin_from
 from hybridsde.store.metadata import RunMetadata
 from hybridsde.store.spec_io import physics_source, write_spec
 
+TRIAL = 1 / 3
+"""Of the usual epochs: enough to tell whether a library is beaten."""
+
 
 def fit(
     model: ModelSpec,
@@ -119,14 +122,16 @@ def _judged_apart(
 ) -> Run:
     """Without validation data, networks must forecast a part better that only the library saw.
 
-    Where they do, they are trained again on everything.
+    They are trained for a part of the time. Where they do, they are trained again on everything.
     """
     parts = set_apart(data, same["seed"])
     if parts is None:
         return with_choice(library, f"library, though {doubt}: there are too few data to judge.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        trial = _fit(wanted, parts[0], training=training, **{**same, "checkpoint": None})
+        trial = _fit(
+            wanted, parts[0], training=training, effort=TRIAL, **{**same, "checkpoint": None}
+        )
     windows = forecast_windows(parts[1], same["horizon"], wanted.context)
     best = better_of(library, trial, windows, doubt, "recordings that the networks had not seen")
     if best.spec is library.spec:
@@ -223,9 +228,14 @@ def _fit(
     callbacks: tuple[Callback, ...],
     checkpoint: str | Path | None,
     seed: int,
+    effort: float = 1.0,
 ) -> Run:
-    """One fit of a model that is decided."""
+    """One fit of a model that is decided, with a share of the usual epochs."""
     task = Prepared.of(model, data, objective, training, langevin, validation=validation)
+    if effort != 1 and isinstance(task.inference, GradientDescent):
+        usual = task.inference.training
+        shorter = replace(usual, epochs=max(1, round(effort * usual.epochs)))
+        task = replace(task, inference=replace(task.inference, training=shorter))
     if start_from is not None:
         task = replace(task, inference=begin_from(task.inference, task.model, start_from))
     keeper = None
