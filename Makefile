@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-long test-lowest attack wheel check format results comparison bench clean help
+.PHONY: demo test test-slow test-long test-lowest attack docs wheel check format results comparison bench clean help
 
 help:                   ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -44,6 +44,15 @@ attack: .venv/dev       ## a million hostile inputs and a thousand kills: some f
 test-lowest: .venv-lowest/ready  ## a smoke test with the lowest declared versions
 	.venv-lowest/bin/python -m pytest -q -c /dev/null -W ignore --rootdir tests tests/smoke
 
+
+.venv-docs/ready: pyproject.toml
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+docs: .venv-docs/ready  ## build the documentation site into .site; every tutorial is run
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+	@echo "Wrote .site/index.html"
 
 wheel: .venv/dev        ## build wheel and sdist, try the wheel in an empty environment
 	rm -rf dist .venv-wheel
@@ -89,4 +98,4 @@ bench: .venv-bench/ready  ## time against torchsde and diffrax, write docs/perfo
 	.venv-bench/bin/python benchmarks/bench.py
 
 clean:                  ## remove the environment and the demo
-	rm -rf .venv .venv-bench .venv-lowest .venv-wheel dist demo .pytest_cache .ruff_cache
+	rm -rf .venv .venv-bench .venv-lowest .venv-wheel .venv-docs .site dist demo .pytest_cache .ruff_cache

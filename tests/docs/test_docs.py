@@ -62,6 +62,9 @@ WITH_CODE = [
     pytest.param("docs/history.md", marks=pytest.mark.slow),
     pytest.param("README.md", marks=pytest.mark.slow),
     pytest.param("docs/certificates.md", marks=pytest.mark.long),
+    pytest.param("docs/tutorials/tank.md", marks=pytest.mark.long),
+    pytest.param("docs/tutorials/ecosystem.md", marks=pytest.mark.long),
+    pytest.param("docs/tutorials/patient.md", marks=pytest.mark.long),
 ]
 SHORTER = {
     "Training(epochs=100))": "Training(epochs=2, batch_size=20), posterior=hs.Training(epochs=2))",
