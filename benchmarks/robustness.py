@@ -272,7 +272,7 @@ def run_case(system: System, seed: int) -> dict:
             run = hs.fit(model, split.train, validation=split.validation, seed=seed)
             scores = run.score(test.data)
             drawn = run.forecast(test.data.start(), elapsed=test.times[1:], draws=100)
-            outside = float(~np.isfinite(drawn.observations.to_numpy()).any())
+            outside = float((~np.isfinite(drawn.observations.to_numpy())).any())
         except Exception as error:
             failed = f"{type(error).__name__}: {str(error)[:160]}"
     said = [kind for kind in KINDS if any(kind in str(one.message) for one in caught)]
@@ -302,7 +302,7 @@ def run_case(system: System, seed: int) -> dict:
 
 def summary(table: pd.DataFrame) -> str:
     """What a reader wants to know first."""
-    worse = table["crps"] > table["mean curve"]
+    worse, better = table["crps"] > table["mean curve"], table["crps"] <= table["mean curve"]
     ratio = table["crps"] / table["true equations"]
     quiet = worse & (table["said"] == "")
     low = (table["coverage"] < 0.7) & ~table["said"].str.contains("intervals")
@@ -310,7 +310,7 @@ def summary(table: pd.DataFrame) -> str:
         f"{len(table)} fits: {int(table['finite'].sum())} with finite scores, "
         f"{int((table['failed'] != '').sum())} refused or failed, "
         f"{int((table['draws not finite'] > 0).sum())} with draws that are not finite. "
-        f"CRPS below that of the mean curve in {int((~worse).sum())}; worse without a word in "
+        f"CRPS below that of the mean curve in {int(better.sum())}; worse without a word in "
         f"{int(quiet.sum())}; coverage under 70 % without a word in {int(low.sum())}. "
         f"CRPS over that of the true equations: median {ratio.median():.3g}, worst tenth "
         f"{ratio.quantile(0.9):.3g}. Coverage: median {table['coverage'].median():.3g}, "

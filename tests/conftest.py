@@ -24,7 +24,8 @@ jax.config.update("jax_num_cpu_devices", 2)
 
 LONGEST = (
     "baselines", "paper", "test_objective.py", "test_langevin.py", "test_langevin_runs.py",
-    "test_latent.py",
+    "test_latent.py", "test_rollout.py", "test_weight_gradient.py", "test_bayesian.py",
+    "test_devices.py",
 )  # fmt: skip
 """Folders and modules whose slow tests are in the longest lane: they change rarely, and take
 minutes."""

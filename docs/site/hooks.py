@@ -34,7 +34,7 @@ def on_files(files, config):
     lines = [f"# {config['site_name']}", "", f"> {config['site_description']}", ""]
     for page in sorted(pages, key=lambda one: one.src_uri):
         title = _title(page.content_string) or page.name
-        lines.append(f"- [{title}]({page.src_uri})")
+        lines.append(f"- [{title}]({page.url})")
     files.append(File.generated(config, "llms.txt", content="\n".join(lines) + "\n"))
     return files
 

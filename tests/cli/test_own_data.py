@@ -1,6 +1,7 @@
 """The commands for one's own data, as a user runs them."""
 
 import json
+import shutil
 import sys
 from dataclasses import replace
 from typing import get_type_hints
@@ -12,9 +13,10 @@ import pytest
 import xarray as xr
 from typer.testing import CliRunner
 
-from hybridsde import Run
+from hybridsde import InputError, Run
 from hybridsde.__main__ import app
 from hybridsde.baselines import Climatology
+from hybridsde.project import comparison_folder
 from hybridsde.project.project import Project
 
 SHORT = (
@@ -286,11 +288,20 @@ def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
     assert (out / "backtest.svg").exists()
     assert call("report", out).exit_code == 0
     assert (out / "report.html").read_text().count("<svg") == 3
+    shutil.rmtree(out / "runs" / "persistence-0")  # a fit that was lost is made again
     cut = "\n".join(scores.splitlines()[:-1])
     (out / "scores.csv").write_text(cut)
     again = call(*asked, "--methods", "persistence", "--resume")
     assert again.exit_code == 0, again.output
-    assert (out / "scores.csv").read_text() == scores
+    assert sorted((out / "scores.csv").read_text().splitlines()) == sorted(scores.splitlines())
+    assert (out / "runs" / "persistence-0" / "run.json").exists()
+    elsewhere = project / "kept"
+    (out / "runs").rename(elsewhere)
+    (out / "runs").symlink_to(elsewhere)
+    with pytest.raises(InputError, match="is a link"):
+        comparison_folder._keep(out / "runs" / "other-0", run, Project.open(asked[1]))
+    (out / "runs").unlink()
+    elsewhere.rename(out / "runs")
     header = scores.splitlines()[0]
     for damaged in ("nonsense", header, scores.replace("climatology", "arima"), "x" + cut):
         (out / "scores.csv").write_text(damaged)

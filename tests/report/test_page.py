@@ -97,3 +97,16 @@ def test_a_latent_model_is_judged_after_its_context(context, tmp_path, monkeypat
     )
     page_of(untrained_run(model, data), data, tmp_path / "run")
     assert shapes == [((2, 12 - context, 2),) * 2]
+
+
+@pytest.mark.slow
+def test_a_system_that_moves_in_equal_steps_has_a_page_where_recordings_end_at_different_times(
+    tmp_path,
+):
+    data = wiggles(series=8)
+    shorter = data.cut([(n, 0, 12 - n % 3) for n in range(8)])
+    shorter = replace(shorter, ids=data.ids, origins=data.ids)
+    run = hs.fit(hs.baselines.VectorAutoregression(observed=("x", "y")), shorter)
+    assert run.metadata.interval is not None
+    text, _ = page_of(run, shorter, tmp_path / "run")
+    assert "Forecasts of held-out trajectories" in text

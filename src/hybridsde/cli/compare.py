@@ -50,8 +50,8 @@ def compare(
     validation recordings.
 
     Writes scores.csv (one row per fit, after every system), comparison.csv, comparison.md and
-    comparison.png/svg, and every fit into runs/, as `fit` would; with --origins also backtest.csv
-    and backtest.png/svg.
+    comparison.png/svg, and every fit into runs/, as a run folder with the settings of the
+    project; with --origins also backtest.csv and backtest.png/svg.
     """
     from hybridsde._files import write_whole
     from hybridsde.project.compare import others, summarise, variants, verdict
@@ -71,7 +71,9 @@ def compare(
     if horizon is not None and origins is None:
         raise InputError("--horizon goes with --origins.")
     console = Console(stderr=as_json)
-    again = ("compare", config, "--out", out, "--seeds", seeds, "--methods", methods)
+    again = ["compare", config, "--out", out, "--seeds", seeds, "--methods", methods]
+    for name, asked in (("--origins", origins), ("--horizon", horizon)):
+        again += [] if asked is None else [name, asked]
     with notices(console):
         project = Project.open(config)
         ahead = horizon_of(project.settings.forecast, horizon) if origins else None
@@ -82,14 +84,14 @@ def compare(
         whole = None if compared or resume else known
         with resumable(*again), fit_progress(bars, whole) as watch:
             scores = compare_into(out, project, seeds, watch, compared, resume=resume)
-        by_lead = None
-        if ahead is not None:
-            by_lead = backtest_into(out, project, scores, ahead, origins)
     table = summarise(scores)
     write_whole(out / "comparison.csv", table.to_csv(index=False))
     write_whole(out / "comparison.md", comparison_markdown(table))
     save(comparison_figure(scores), out, "comparison")
-    if by_lead is not None:
+    by_lead = None
+    if ahead is not None:
+        with notices(console), resumable(*again):
+            by_lead = backtest_into(out, project, scores, ahead, origins)
         save(lead_figure(by_lead), out, "backtest")
     if as_json:
         typer.echo(table.to_json(orient="records", indent=1))

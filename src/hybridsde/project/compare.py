@@ -10,8 +10,7 @@ import pandas as pd
 
 from hybridsde._errors import InputError, InputNotice
 from hybridsde.fit import Callback, CallbackFactory, Training
-from hybridsde.forecast import SCORES, ModelSpec
-from hybridsde.forecast.plausible import say_implausible
+from hybridsde.forecast import ModelSpec
 from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.declaration import LIBRARY, NETWORK
 from hybridsde.objective import AbstractObjective
@@ -162,9 +161,7 @@ def compare(
         if (candidate.method, candidate.objective) in skip:
             continue
         callbacks = watch(candidate.name) if watch else ()
-        found = repeat(project, candidate, seeds, callbacks)
-        say_implausible(float(np.mean(found.scores["implausible"])), candidate.name)
-        yield found
+        yield repeat(project, candidate, seeds, callbacks)
 
 
 def repeat(
@@ -182,29 +179,19 @@ def repeat(
         horizon=project.settings.forecast.horizon,
         callbacks=callbacks,
     )
-    found = runs.score(project.test, draws=project.settings.forecast.draws)
-    rows = [*candidate.spec.observations, "overall"]
-    tables = [
-        pd.DataFrame({name: np.asarray(found[name][number]) for name in SCORES}, rows)
-        for number in range(seeds)
-    ]
-    settings = project.settings.model_dump()
-    kept = tuple(
-        replace(
-            run,
-            metadata=replace(run.metadata, settings=settings, test_scores=plain_scores(table)),
-        )
-        for run, table in zip(runs.each, tables, strict=True)
-    )
-    scores = pd.DataFrame([table.loc["overall"] for table in tables]).reset_index(drop=True)
-    scores = scores.assign(
-        seed=[run.seed for run in kept],
-        diverged=[run.diverged for run in kept],
-        implausible=np.asarray(found["implausible"][:, -1]),
-        method=candidate.method,
-        objective=candidate.objective,
-    )
-    return Compared(candidate, kept, scores)
+    settings, draws = project.settings.model_dump(), project.settings.forecast.draws
+    kept, rows = [], []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for run in runs:
+            table = run.score(project.test, draws=draws)
+            known = replace(run.metadata, settings=settings, test_scores=plain_scores(table))
+            kept.append(replace(run, metadata=known))
+            rows.append({**table.loc["overall"], "seed": run.seed, "diverged": run.diverged})
+    for message in dict.fromkeys(str(one.message) for one in said):
+        warnings.warn(f"{candidate.name}: {message}", InputNotice, stacklevel=2)
+    scores = pd.DataFrame(rows).assign(method=candidate.method, objective=candidate.objective)
+    return Compared(candidate, tuple(kept), scores)
 
 
 def parts_of(scores: pd.DataFrame) -> list[Part]:

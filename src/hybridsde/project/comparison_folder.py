@@ -13,7 +13,7 @@ import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
 from hybridsde._errors import InputError, InputNotice
-from hybridsde._files import make_folder, read_text, remove_partial, write_whole
+from hybridsde._files import make_folder, own_folder, read_text, remove_partial, write_whole
 from hybridsde.data.hashing import series_hashes
 from hybridsde.fit import CallbackFactory
 from hybridsde.fit.checkpoint import fingerprint
@@ -22,8 +22,9 @@ from hybridsde.project.compare import OWN, Candidate, compare, name_of, parts_of
 from hybridsde.project.project import Project
 from hybridsde.registry import SYSTEMS
 from hybridsde.run import Run
+from hybridsde.store.folder import RUN, kept_file
 from hybridsde.store.lock import is_unused, locked
-from hybridsde.store.spec_io import physics_source
+from hybridsde.store.spec_io import PHYSICS_FILE, physics_source
 
 SCORES_FILE, BACKTEST_FILE, MARK_FILE = "scores.csv", "backtest.csv", "comparison.mark"
 RUNS = "runs"
@@ -73,7 +74,7 @@ def compare_into(
         path = out / SCORES_FILE
         scores = pd.DataFrame(columns=["method", "objective"])
         if path.exists():
-            scores = _complete(read_scores(path), np.asarray(seeds_of(project, seeds)))
+            scores = _complete(out, read_scores(path), seeds_of(project, seeds))
         for found in compare(project, seeds, watch, compared, skip=parts_of(scores)):
             for run in found.runs:
                 _keep(run_folder(out, found.candidate.name, run.seed), run, project)
@@ -85,15 +86,29 @@ def compare_into(
 
 def run_folder(out: Path, name: str, seed: int) -> Path:
     """Where a comparison keeps a fit, as `hybridsde fit` would have written it."""
-    return out / RUNS / f"{re.sub('[^a-z0-9]+', '-', name.lower())}-{seed}"
+    word = re.sub(r"[^\w]+", "-", name)
+    return out / RUNS / f"{word}-{seed}"
 
 
 def _keep(folder: Path, run: Run, project: Project) -> None:
     """Save a fit; one that is there already was left by a comparison that was stopped."""
-    make_folder(folder.parent)
-    if folder.is_dir() and not folder.is_symlink():
+    own_folder(own_folder(folder.parent) / folder.name)
+    if (folder / RUN).exists() or not is_unused(folder):
         shutil.rmtree(folder)
     run.save(folder, project.kept_files)
+
+
+def _is_kept(out: Path, method: str, objective: str, seed: int) -> bool:
+    folder = run_folder(out, name_of(method, objective), seed)
+    return not (out / RUNS).is_symlink() and not folder.is_symlink() and (folder / RUN).is_file()
+
+
+def _load(folder: Path, project: Project) -> Run:
+    """A kept fit. Python physics is only run where it is the project's own."""
+    source = physics_source(project.model)
+    code = None if source is None else source.read_bytes()
+    own = (folder / PHYSICS_FILE).exists() and kept_file(folder, PHYSICS_FILE) == code
+    return Run.load(folder, trust=own)
 
 
 def backtest_into(
@@ -109,8 +124,7 @@ def backtest_into(
     for method, objective in parts_of(scores):
         own = (scores["method"] == method) & (scores["objective"] == objective)
         for seed in scores.loc[own, "seed"]:
-            folder = run_folder(out, name_of(method, objective), int(seed))
-            run = Run.load(folder, trust=True)
+            run = _load(run_folder(out, name_of(method, objective), int(seed)), project)
             try:
                 found = run.backtest(
                     project.split.test,
@@ -130,10 +144,15 @@ def backtest_into(
     return table
 
 
-def _complete(scores: pd.DataFrame, seeds: np.ndarray) -> pd.DataFrame:
-    """The rows of those systems that have one for every seed."""
-    groups = scores.groupby(["method", "objective"])["seed"]
-    whole = [rows.index for _, rows in groups if sorted(rows) == sorted(seeds)]
+def _complete(out: Path, scores: pd.DataFrame, seeds: list[int]) -> pd.DataFrame:
+    """The rows of those systems that have one, and a fit, for every seed."""
+    whole = []
+    for method, objective in parts_of(scores):
+        own = (scores["method"] == method) & (scores["objective"] == objective)
+        rows = scores.loc[own, "seed"]
+        kept = all(_is_kept(out, method, objective, seed) for seed in seeds)
+        if kept and sorted(rows) == sorted(seeds):
+            whole.append(rows.index)
     return scores.loc[sorted(row for rows in whole for row in rows)]
 
 

@@ -163,7 +163,7 @@ def _time_findings(data: Trajectories, unit: str) -> list[str]:
     if len(data) == 1:
         found.append(
             "There is one recording. Its end can be held out for scores: "
-            f"test = {{ start = {np.quantile(data.times[0, : int(data.lengths[0])], 0.8):.6g} }}."
+            f"test = {{ start = {float(data.times[0, int(0.8 * data.lengths[0])])!r} }}."
         )
     elif len(data) < 5:
         found.append(f"There are {len(data)} recordings: scores of held-out ones will be rough.")
@@ -186,10 +186,10 @@ def _column_findings(data: Trajectories, columns: pd.DataFrame, settings: Settin
             )
         if row["stuck"]:
             low, high = stuck(data, k)
-            ends = f"{row['lowest']:g}" if low else "-inf", f"{row['highest']:g}" if high else "inf"
+            ends = row["lowest"] if low else -np.inf, row["highest"] if high else np.inf
             found.append(
                 f"{name} stands at an end of its range for {low + high} rows. If the instrument "
-                f"ends there: bounds = {{ {name} = [{ends[0]}, {ends[1]}] }}."
+                f"ends there: bounds = {{ {name} = [{float(ends[0])!r}, {float(ends[1])!r}] }}."
             )
         positive = row["lowest"] > 0 and row["highest"] > DECADES * row["lowest"]
         if positive and name not in settings.data.positive:

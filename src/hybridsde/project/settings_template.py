@@ -14,7 +14,7 @@ from hybridsde.data.parsing import as_numbers
 
 TIMES = ("t", "time", "day", "days", "date", "datetime", "timestamp", "hour", "year", "seconds")
 IDS = ("id", "run", "experiment", "trajectory", "series", "subject", "trial", "batch", "unit")
-INPUTS = ("u", "input", "control", "dose", "command", "setpoint", "voltage", "inflow")
+INPUTS = ("u", "input", "control", "dose", "command", "setpoint", "inflow")
 
 TEMPLATE = """\
 # Settings for hybridsde. Check them with:  hybridsde check {name}
@@ -92,7 +92,8 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
         if name not in (time, identity) and _varies(numbers[name]) and not _counts(numbers[name])
     ]
     long = _long(frame, time, identity, numeric)
-    inputs = [name for name in changing if name.lower() in INPUTS or _jumps(numbers[name])]
+    named = [name for name in changing if name.lower() in INPUTS and "v" not in lower]
+    inputs = [name for name in changing if name in named or _jumps(numbers[name])]
     states = [name for name in changing if name not in inputs]
     if not states:
         states, inputs = inputs, []

@@ -3,7 +3,20 @@
 function charts(clock) {
   const at = (id) => document.getElementById(id);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const short = (x) => (x === null || x === undefined ? "–" : Number(x.toPrecision(4)).toString());
+  // Four digits of a number, or of the range that it is part of.
+  function short(x, span = 0) {
+    if (x === null || x === undefined) return "–";
+    if (!(span > 0)) return Number(x.toPrecision(4)).toString();
+    const places = Math.min(12, Math.max(0, 3 - Math.floor(Math.log10(span))));
+    return Number(x.toFixed(places)).toString();
+  }
+  const range = (numbers) => {
+    const told = numbers.filter((x) => x !== null);
+    return Math.max(...told) - Math.min(...told);
+  };
+  // Names are words, not markup: the charts would read them as such.
+  const words = (text) => String(text).replace(/&/g, "&amp;").replace(/</g, "&lt;")
+    .replace(/>/g, "&gt;");
 
   function clear(hex, share) {
     const n = parseInt(hex.slice(1), 16);
@@ -21,8 +34,8 @@ function charts(clock) {
       hoverlabel: { bgcolor: colour("--ground"), bordercolor: line, font: { color: ink } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--soft"), activecolor: ink },
       legend: { orientation: "h", x: 0, y: 1.13 },
-      xaxis: { ...axis, title: { text: xTitle, standoff: 8 } },
-      yaxis: { ...axis, title: { text: yTitle, standoff: 8 } },
+      xaxis: { ...axis, title: { text: words(xTitle), standoff: 8 } },
+      yaxis: { ...axis, title: { text: words(yTitle), standoff: 8 } },
     };
   }
 
@@ -38,5 +51,6 @@ function charts(clock) {
     at(id).closest("label").hidden = names.length < 2;
   }
 
-  return { at, colour, short, clear, draw, fill };
+  document.documentElement.classList.remove("dead");
+  return { at, colour, short, range, words, clear, draw, fill };
 }

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const live = JSON.parse(document.getElementById("live").textContent);
-  const { at, colour, short, clear, draw, fill } = charts(live.clock);
+  const { at, colour, short, range, clear, draw, fill } = charts(live.clock);
 
   // Quantiles 5, 25, 50, 75, 95 % as two bands and a line.
   function fan(forecast, state, hex, name, quiet = false) {
@@ -43,11 +43,10 @@
   }
 
   // How many recorded values lie in the 90 % band, in words.
-  function said(one, forecast, state) {
-    const value = new Map(one.times.map((t, row) => [t, one.values[state][row]]));
+  function said(one, forecast, state, given) {
     let inside = 0, all = 0;
-    forecast.times.forEach((t, n) => {
-      const y = value.get(t);
+    forecast.times.forEach((_, n) => {
+      const y = one.values[state][given + n];
       if (y === null || y === undefined) return;
       all += 1;
       inside += y >= forecast.quantiles[state][0][n] && y <= forecast.quantiles[state][4][n];
@@ -56,14 +55,14 @@
   }
 
   function forecasts() {
-    const modes = [["from the first row", live.series]];
-    if (live.rolling.length) modes.push(["from any row, all before it given", live.rolling]);
+    const modes = [[live.given > 1 ? `from the first ${live.given} rows` : "from the first row", live.series]];
+    if (live.rolling.length) modes.push(["from later rows, all before given", live.rolling]);
     fill("pick-mode", modes.map(([name]) => name));
     fill("pick-state", live.observations);
     let list = live.series;
     const show = () => {
       const one = list[at("pick-series").value], state = Number(at("pick-state").value);
-      let forecast = one.forecast, given = one.given;
+      let forecast = one.forecast, given = live.given;
       const rolling = one.origins !== undefined;
       at("origin-label").hidden = !rolling;
       if (rolling) {
@@ -77,12 +76,13 @@
       draw("chart-forecast", [...fan(forecast, state, colour("--known"), "median"),
         recorded(one, state, given)], name);
       const words = `${one.id}, ${name}. ${given} ${given === 1 ? "row" : "rows"} given (filled). ` +
-        said(one, forecast, state);
+        said(one, forecast, state, given);
       at("forecast-said").textContent = words;
       at("chart-forecast").setAttribute("aria-label", `Forecast of ${words}`);
-      const q = forecast.quantiles[state];
+      const q = forecast.quantiles[state], spans = [range(forecast.times), range(q.flat())];
       table("forecast-table", [live.clock, "5 %", "25 %", "median", "75 %", "95 %"],
-        forecast.times.map((t, n) => [t, ...q.map((each) => each[n])].map(short)));
+        forecast.times.map((t, n) => [short(t, spans[0]),
+          ...q.map((each) => short(each[n], spans[1]))]));
     };
     const pick = () => {
       const before = at("pick-series").selectedOptions[0]?.textContent;
@@ -126,9 +126,9 @@
     });
     const show = () => {
       what.levers.forEach((lever, k) => {
-        const v = lever.values[sliders[k].slider.value];
-        sliders[k].value.textContent = short(v);
-        sliders[k].slider.setAttribute("aria-valuetext", short(v));
+        const v = short(lever.values[sliders[k].slider.value], range(lever.values));
+        sliders[k].value.textContent = v;
+        sliders[k].slider.setAttribute("aria-valuetext", v);
       });
       const lever = what.levers[chosen], now = lever.forecasts[lever.now];
       const other = lever.forecasts[sliders[chosen].slider.value];
@@ -136,11 +136,13 @@
       const changed = other !== now;
       const traces = [...fan(now, state, "#8a94a0", "as it was", true)];
       if (changed) traces.push(...fan(other, state, colour("--learned"), "changed"));
-      traces.push(recorded(what, state, 1));
+      traces.push(recorded(what, state, live.given));
       draw("chart-whatif", traces, live.observations[state]);
       const last = now.times.length - 1, mid = (f) => f.quantiles[state][2][last];
-      at("whatif-said").textContent = changed ? `At the end the median of ${live.observations[state]} is ` +
-        `${short(mid(other))} instead of ${short(mid(now))}.` : "Nothing is changed.";
+      const span = range([...now.quantiles[state].flat(), ...other.quantiles[state].flat()]);
+      at("whatif-said").textContent = !changed ? "Nothing is changed." :
+        `At the end the median of ${live.observations[state]} is ${short(mid(other), span)} ` +
+        `instead of ${short(mid(now), span)}.`;
     };
     at("pick-state").addEventListener("change", show);
     show();

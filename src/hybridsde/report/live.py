@@ -1,10 +1,10 @@
-"""What the page can be asked: forecasts from any row, what-if forecasts, the drift along time.
+"""What the page can be asked: forecasts from several rows, what-if forecasts, the drift along time.
 
 Everything is computed here and written into the page, which needs no network and no server.
 """
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,11 @@ FACTORS = (0.0, 0.5, 1.0, 1.5, 2.0)
 """Of an input."""
 SHARES = (0.5, 0.75, 1.0, 1.25, 1.5)
 """Of a parameter."""
+MOST_ROWS = 1500
+"""Of a recording that are drawn."""
+LEAST_ROWS = 50
+"""Of a what-if forecast, however many sliders there are."""
+DIGITS_OF_TIME = 8
 SMOOTHED = 60
 """Sampled paths behind the drift along time."""
 
@@ -45,26 +50,27 @@ def live_content(
     horizon: int | None,
     clock: str,
 ) -> dict[str, Any]:
-    """All that the page draws by itself.
+    """All that the page draws by itself, of the first `MOST_ROWS` rows of every recording.
 
     - `held_out`: recordings as they are scored, in pieces where there is a `horizon`; `first` are
       their forecasts from the first rows.
     - `whole`: the same recordings uncut.
     """
-    names = list(run.spec.observations)
-    rows = held_out.times.shape[1]
-    each = rows * len(names) * (len(QUANTILES) + 1)
+    names, given = list(run.spec.observations), run.spec.context
+    cut_short = bool((whole.lengths > MOST_ROWS).any())
+    held_out, whole = _shortened(held_out), _shortened(whole)
+    each = held_out.times.shape[1] * len(names) * (len(QUANTILES) + 1)
     count = int(np.clip(MOST_NUMBERS // max(1, each), 1, min(MOST_SERIES, len(held_out))))
     return {
         "clock": clock,
         "observations": names,
-        "quantiles": list(QUANTILES),
+        "given": given,
+        "shortened": MOST_ROWS if cut_short else None,
         "series": [
             {
                 "id": str(held_out.ids[row]),
                 **_recorded(held_out, row),
-                "given": run.spec.context,
-                "forecast": _bands(first, row),
+                "forecast": _bands(first, row, int(held_out.lengths[row]) - given),
             }
             for row in range(count)
         ],
@@ -74,18 +80,29 @@ def live_content(
     }
 
 
+def _shortened(data: Trajectories) -> Trajectories:
+    """The first rows of every recording."""
+    if data.times.shape[1] <= MOST_ROWS:
+        return data
+    found = data.cut([(n, 0, min(int(rows), MOST_ROWS)) for n, rows in enumerate(data.lengths)])
+    return replace(found, ids=data.ids)
+
+
 def _recorded(data: Trajectories, row: int) -> dict[str, Any]:
     last = int(data.lengths[row])
     values = np.where(data.observed[row, :last], data.values[row, :last], np.nan)
-    return {"times": plain(data.times[row, :last]), "values": plain(values.T)}
+    return {"times": plain(data.times[row, :last], DIGITS_OF_TIME), "values": plain(values.T)}
 
 
-def _bands(forecast: Forecast, row: int) -> dict[str, Any]:
-    """Quantiles of what would be measured, for every observation."""
-    draws = forecast.observations.isel(trajectory=row)
+def _bands(forecast: Forecast, row: int, rows: int) -> dict[str, Any]:
+    """Quantiles of what would be measured, for every observation, at the first rows."""
+    draws = forecast.observations.isel(trajectory=row, time=slice(0, rows))
     found = np.quantile(draws.values, QUANTILES, 0)
     clock = draws["clock"].values
-    return {"times": plain(clock), "quantiles": plain(np.moveaxis(found, -1, 0))}
+    return {
+        "times": plain(clock, DIGITS_OF_TIME),
+        "quantiles": plain(np.moveaxis(found, -1, 0)),
+    }
 
 
 def _rolling(run: Run, data: Trajectories, horizon: int | None) -> Iterator[dict[str, Any]]:
@@ -111,7 +128,7 @@ def _rolling(run: Run, data: Trajectories, horizon: int | None) -> Iterator[dict
         yield {
             "id": str(data.ids[series]),
             **_recorded(data, series),
-            "origins": [{"row": starts[n][1], "forecast": _bands(found, n)} for n in mine],
+            "origins": [{"row": starts[n][1], "forecast": _bands(found, n, ahead)} for n in mine],
         }
 
 
@@ -127,66 +144,67 @@ class Lever:
 
 
 def _what_if(run: Run, data: Trajectories) -> dict[str, Any] | None:
-    """Forecasts of the first recording with one thing changed at a time."""
-    given, last = run.spec.context, int(data.lengths[0])
-    if last <= given:
+    """Forecasts of the first recording with one thing changed at a time, under the same noise."""
+    given = run.spec.context
+    levers = list(_levers(run, data)) if int(data.lengths[0]) > given else []
+    if not levers:
         return None
-    one = data.take([0])
-    start, clock = one.start(given), one.times[:, given:last]
-    inputs = one.inputs[:, given:last]
-    levers, histories, futures = [], [], []
-    for column, name in enumerate(data.states):
-        if not start.observed[0, given - 1, column]:
-            continue
-        now = float(start.values[0, given - 1, column])
-        values, at = _steps(data, column, now)
-        levers.append(Lever("start", name, values, at))
-        for value in values:
-            changed = start.values.copy()
-            changed[0, given - 1, column] = value
-            histories.append(replace(start, values=changed))
-            futures.append(inputs)
-    for column, name in enumerate(run.spec.inputs):
-        levers.append(Lever("input", name, FACTORS, FACTORS.index(1.0)))
-        for factor in FACTORS:
-            changed, first = inputs.copy(), start.inputs.copy()
-            changed[..., column] *= factor
-            first[:, -1, column] *= factor  # held from the last given row on
-            histories.append(replace(start, inputs=first))
-            futures.append(changed)
-    found = [] if not levers else _each(run, histories, clock, futures)
-    content = [
-        {**_said(lever), "forecasts": found[at : at + len(lever.values)]}
-        for at, lever in zip(
-            np.cumsum([0, *(len(lever.values) for lever in levers)]), levers, strict=False
-        )
-    ]
-    for lever, changed in _parameters(run):
-        variants = [_each(other, [start], clock, [inputs])[0] for other in changed]
-        content.append({**_said(lever), "forecasts": variants})
-    if not content:
-        return None
+    numbers = sum(len(lever.values) for lever, _ in levers) * len(QUANTILES)
+    most = max(LEAST_ROWS, MOST_NUMBERS // (numbers * len(run.spec.observations)))
+    one = data.cut([(0, 0, min(int(data.lengths[0]), given + most))])
+    start, clock, inputs = one.start(given), one.times[:, given:], one.inputs[:, given:]
+
+    def forecast(change: Change) -> dict[str, Any]:
+        other, history, future = change(run, start, inputs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputNotice)  # what was changed may lead anywhere
+            found = other.forecast(history, clock, inputs=future, draws=WHAT_IF_DRAWS)
+        return _bands(found, 0, clock.shape[1])
+
+    now = forecast(lambda run, start, inputs: (run, start, inputs))
+    content = []
+    for lever, changes in levers:
+        found = [now if k == lever.now else forecast(one) for k, one in enumerate(changes)]
+        said = {"kind": lever.kind, "name": lever.name, "now": lever.now}
+        content.append({**said, "values": plain(np.array(lever.values)), "forecasts": found})
     return {"id": str(data.ids[0]), **_recorded(one, 0), "levers": content}
 
 
-def _each(
-    run: Run, histories: list[Trajectories], clock: np.ndarray, inputs: list[np.ndarray]
-) -> list[dict[str, Any]]:
-    """All variants as one batch."""
-    whole = replace(
-        histories[0],
-        **{
-            name: np.concatenate([getattr(one, name) for one in histories])
-            for name in ("times", "values", "observed", "inputs", "lengths")
-        },
-        ids=tuple(map(str, range(len(histories)))),
-        origins=tuple(map(str, range(len(histories)))),
-    )
-    times = np.repeat(clock, len(histories), 0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputNotice)  # what was changed may lead anywhere
-        found = run.forecast(whole, times, inputs=np.concatenate(inputs), draws=WHAT_IF_DRAWS)
-    return [_bands(found, row) for row in range(len(histories))]
+Change = Callable[[Run, Trajectories, np.ndarray], tuple[Run, Trajectories, np.ndarray]]
+"""What a lever does to a run, the rows that are given, and the inputs that follow."""
+
+
+def _levers(run: Run, data: Trajectories) -> Iterator[tuple[Lever, list[Change]]]:
+    """Everything that can be changed, with a change for each of its values."""
+    last = run.spec.context - 1
+    for column, name in enumerate(data.states):
+        if not data.observed[0, last, column]:
+            continue
+        values, at = _steps(data, column, float(data.values[0, last, column]))
+
+        def begin(value: float, column: int) -> Change:
+            def change(run: Run, start: Trajectories, inputs: np.ndarray):
+                changed = start.values.copy()
+                changed[0, last, column] = value
+                return run, replace(start, values=changed), inputs
+
+            return change
+
+        yield Lever("start", name, values, at), [begin(value, column) for value in values]
+    for column, name in enumerate(run.spec.inputs):
+
+        def multiply(factor: float, column: int) -> Change:
+            def change(run: Run, start: Trajectories, inputs: np.ndarray):
+                changed, first = inputs.copy(), start.inputs.copy()
+                changed[..., column] *= factor
+                first[:, last, column] *= factor  # held from the last given row on
+                return run, replace(start, inputs=first), changed
+
+            return change
+
+        now = FACTORS.index(1.0)
+        yield Lever("input", name, FACTORS, now), [multiply(factor, column) for factor in FACTORS]
+    yield from _parameters(run)
 
 
 def _steps(data: Trajectories, column: int, now: float) -> tuple[tuple[float, ...], int]:
@@ -199,34 +217,29 @@ def _steps(data: Trajectories, column: int, now: float) -> tuple[tuple[float, ..
     return tuple(map(float, values)), at
 
 
-def _said(lever: Lever) -> dict[str, Any]:
-    values = plain(np.array(lever.values))
-    return {"kind": lever.kind, "name": lever.name, "values": values, "now": lever.now}
-
-
-def _parameters(run: Run) -> Iterator[tuple[Lever, list[Run]]]:
-    """Runs with one physical parameter changed."""
+def _parameters(run: Run) -> Iterator[tuple[Lever, list[Change]]]:
+    """Physical parameters."""
     forecaster = run.forecaster
     if not isinstance(forecaster, SDEForecaster):
         return
+
+    def moved(name: str, parameter: AbstractParameter) -> Change:
+        def change(run: Run, start: Trajectories, inputs: np.ndarray):
+            other = eqx.tree_at(
+                lambda one: parameters_of(one.model.known.physics)[name], run.forecaster, parameter
+            )
+            return replace(run, forecaster=other), start, inputs
+
+        return change
+
     for name, parameter in parameters_of(forecaster.model.known.physics).items():
         now = np.asarray(parameter.value, float)
         if now.ndim or now == 0 or not np.isfinite(now):
             continue
-        changed = [_moved(parameter, float(now) * share) for share in SHARES]
-        values = tuple(float(one.value) for one in changed)
-        runs = [
-            replace(
-                run,
-                forecaster=eqx.tree_at(
-                    lambda one, name=name: parameters_of(one.model.known.physics)[name],
-                    forecaster,
-                    other,
-                ),
-            )
-            for other in changed
-        ]
-        yield Lever("parameter", name, values, SHARES.index(1.0)), runs
+        others = [_moved(parameter, float(now) * share) for share in SHARES]
+        values = tuple(float(one.value) for one in others)
+        lever = Lever("parameter", name, values, SHARES.index(1.0))
+        yield lever, [moved(name, one) for one in others]
 
 
 def _moved(parameter: AbstractParameter, value: float) -> AbstractParameter:
@@ -268,9 +281,8 @@ def _drift(run: Run, hybrid: Hybrid, data: Trajectories) -> list[dict[str, Any]]
         found.append(
             {
                 "id": str(shown.ids[row]),
-                "times": plain(times),
+                "times": plain(times, DIGITS_OF_TIME),
                 "states": list(hybrid.spec.states),
-                "path": plain(path.T),
                 "known": plain(known.T),
                 "learned": plain(middle.T),
                 "low": plain(low.T),
@@ -281,9 +293,12 @@ def _drift(run: Run, hybrid: Hybrid, data: Trajectories) -> list[dict[str, Any]]
     return found
 
 
-def plain(numbers: np.ndarray) -> list[Any]:
-    """Five digits, which no eye can tell from more; None where there is nothing."""
+def plain(numbers: np.ndarray, digits: int = 5) -> list[Any]:
+    """So many digits of the range that each row spans; None where there is nothing."""
     array = np.asarray(numbers, float)
     if array.ndim > 1:
-        return [plain(one) for one in array]
-    return [float(f"{one:.5g}") if np.isfinite(one) else None for one in array]
+        return [plain(one, digits) for one in array]
+    told = array[np.isfinite(array)]
+    span = float(np.ptp(told) or np.abs(told).max()) if told.size else 0.0
+    places = digits - 1 - int(np.floor(np.log10(span))) if span > 0 else 0
+    return [round(float(one), places) if np.isfinite(one) else None for one in array]

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const live = JSON.parse(document.getElementById("live").textContent);
-  const { at, colour, draw, fill, short } = charts(live.clock);
+  const { at, colour, draw, fill, short, words } = charts(live.clock);
   const palette = ["#3b8fd1", "#e08a1e", "#20a486", "#cc79a7", "#8a6fd1", "#b04a4a"];
 
   fill("pick-column", live.columns);
@@ -12,7 +12,7 @@
     const k = Number(at("pick-column").value), only = Number(at("pick-series").value) - 1;
     const chosen = only < 0 ? live.series : [live.series[only]];
     const held = k >= live.columns.length - live.inputs;
-    const traces = chosen.map((one, n) => ({ x: one.times, y: one.values[k], name: one.id,
+    const traces = chosen.map((one, n) => ({ x: one.times, y: one.values[k], name: words(one.id),
       mode: chosen.length > 1 ? "lines" : "lines+markers", connectgaps: false,
       line: { color: palette[n % palette.length], width: 1.3, shape: held ? "hv" : "linear" },
       marker: { size: 4 }, hovertemplate: "%{y:.5g}" }));

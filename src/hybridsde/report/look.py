@@ -10,7 +10,7 @@ from hybridsde._files import write_whole
 from hybridsde.forecast.spec import SAME_STEP
 from hybridsde.project.look import Look, outliers
 from hybridsde.report.html import asset, render_template
-from hybridsde.report.live import plain
+from hybridsde.report.live import DIGITS_OF_TIME, plain
 
 MOST_NUMBERS = 80_000
 """In one page; of longer recordings every second, third, … row is drawn."""
@@ -30,7 +30,7 @@ def write_look(found: Look, path: Path) -> Path:
         "inputs": len(data.input_names),
         "series": [_series(found, row, thin) for row in range(shown)],
         "outliers": [
-            [[row, *plain(data.times[row, [at]]), *plain(data.values[row, [at], k])]
+            [[row, float(data.times[row, at]), float(data.values[row, at, k])]
              for row, at in outliers(data, k) if row < shown]
             for k in range(len(data.states))
         ],
@@ -50,6 +50,7 @@ def write_look(found: Look, path: Path) -> Path:
         facts=fact_rows(found).reset_index().to_dict("records"),
         findings=found.findings,
         settings=found.text,
+        guessed=found.source.suffix != ".toml",
         live=content,
         charts=asset("assets/plotly-basic.min.js"),
         common=asset("common.js"),
@@ -77,7 +78,7 @@ def _series(found: Look, row: int, thin: int) -> dict[str, Any]:
     whole = np.concatenate([values, data.inputs[row, rows]], 1)
     return {
         "id": str(data.ids[row]),
-        "times": plain(data.times[row, rows]),
+        "times": plain(data.times[row, rows], DIGITS_OF_TIME),
         "values": plain(whole.T),
     }
 

@@ -107,9 +107,16 @@ def render(folder: Path, run: Run, split: Split) -> str:
 
 
 def _forecast(run: Run, held_out: Trajectories) -> Forecast:
-    """From the first row of every held-out trajectory, at its own times."""
-    given = run.spec.context
-    clock, inputs = held_out.times[:, given:], held_out.inputs[:, given:]
+    """From the first row of every held-out trajectory, at its own times.
+
+    A system that moves in equal steps goes on with them where a shorter trajectory has ended.
+    """
+    given, interval = run.spec.context, run.metadata.interval
+    times, inputs = held_out.times, held_out.inputs[:, given:]
+    if interval is not None:
+        over = np.maximum(0, np.arange(times.shape[1]) - held_out.lengths[:, None] + 1)
+        times = times + interval * over
+    clock = times[:, given:]
     start = held_out.start(given)
     return run.forecast(start, clock, inputs=inputs, draws=DRAWS, paths_per_weight=4)
 

@@ -46,6 +46,8 @@ from hybridsde.store.spec_io import physics_source, write_spec
 
 TRIAL = 1 / 3
 """Of the usual epochs: enough to tell whether a library is beaten."""
+TRIAL_CHECKPOINT = ".trial"
+"""Behind the name of a checkpoint: that of the trial."""
 
 
 def fit(
@@ -127,17 +129,24 @@ def _judged_apart(
     parts = set_apart(data, same["seed"])
     if parts is None:
         return with_choice(library, f"library, though {doubt}: there are too few data to judge.")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        trial = _fit(
-            wanted, parts[0], training=training, effort=TRIAL, **{**same, "checkpoint": None}
-        )
+    kept = same["checkpoint"]
+    beside = None if kept is None else Path(f"{kept}{TRIAL_CHECKPOINT}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            own = {**same, "checkpoint": beside}
+            trial = _fit(wanted, parts[0], training=training, effort=TRIAL, **own)
+    except (FitFailed, ValueError) as error:
+        why = f"library, though {doubt}: networks could not be tried ({error})"
+        return with_choice(library, why)
     windows = forecast_windows(parts[1], same["horizon"], wanted.context)
     best = better_of(library, trial, windows, doubt, "recordings that the networks had not seen")
-    if best.spec is library.spec:
-        return best
-    network = _fit(wanted, data, training=training, **same)
-    return with_choice(network, str(best.metadata.choice))
+    if best.spec is not library.spec:
+        network = _fit(wanted, data, training=training, **same)
+        best = with_choice(network, str(best.metadata.choice))
+    if beside is not None:
+        beside.unlink(missing_ok=True)
+    return best
 
 
 def _compare_without(
