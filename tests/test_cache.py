@@ -26,6 +26,7 @@ def run(tmp_path, **environment) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_compiled_programs_are_kept_where_asked(tmp_path):
     folder = tmp_path / "kept"
     assert run(tmp_path, HYBRIDSDE_CACHE=str(folder)) == str(folder)
@@ -37,6 +38,7 @@ def test_by_default_in_the_users_cache_folder(tmp_path):
     assert run(tmp_path) == str(tmp_path / "home" / "hybridsde")
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_when_switched_off(tmp_path):
     assert run(tmp_path, HYBRIDSDE_CACHE="off") == "None"
     assert not (tmp_path / "home").exists()

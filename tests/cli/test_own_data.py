@@ -153,6 +153,7 @@ def test_forecast_at_given_times_with_all_draws(fitted, tmp_path):
         np.testing.assert_allclose(draws["time"], [0.1, 0.5])
 
 
+@pytest.mark.slow
 def test_the_report_is_one_page_without_a_network(fitted):
     assert call("report", fitted).exit_code == 0
     page = (fitted / "report.html").read_text()
@@ -223,6 +224,7 @@ def test_variants_of_a_comparison(project):
     assert [one.spec.hidden for one in found] == [(8,), (8,), None, (8,), (8,)]
 
 
+@pytest.mark.slow
 def test_compare_writes_a_table_and_a_figure_and_goes_on_after_a_stop(
     project, tmp_path, monkeypatch
 ):
@@ -411,6 +413,7 @@ def test_wrong_settings_end_with_one_line(old, new, message, project, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_folders_that_cannot_be_used(fitted, project, tmp_path):
     settings = project / "settings.toml"
     assert "holds a finished run" in refused("fit", settings, "--out", fitted)

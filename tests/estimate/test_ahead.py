@@ -13,6 +13,7 @@ from hybridsde.simulate import EulerMaruyama
 
 
 @pytest.mark.parametrize("until", [0, 2, 9])
+@pytest.mark.slow
 def test_untold_rows_are_forecast_many_rows_ahead(until):
     """dx = −½x dt + G dW in Euler steps of one: m ← m/2, P ← P/4 + G²."""
     g, sd = 0.3, 0.2

@@ -97,6 +97,7 @@ def test_a_start_that_is_measured_with_noise(getkey):
     np.testing.assert_allclose(state.covariance, np.diag(NOISE**2), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_every_parameter_of_a_network_model_has_a_finite_gradient(getkey):
     data, _ = linear(getkey)
     batch = Batch.of(data)

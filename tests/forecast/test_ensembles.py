@@ -103,6 +103,7 @@ def test_members_without_diffusion_are_averaged_and_given_rows_counted_apart():
         assert not np.allclose(expected["mse_all"], expected["mse"][-1], rtol=0.05)
 
 
+@pytest.mark.slow
 def test_the_order_of_members_does_not_matter():
     one, other = scored((0, 1, 2)), scored((2, 0, 1))
     for name in ("mse", "mse_sample", "mse_all", "nll", "nll_gaussian"):

@@ -21,6 +21,7 @@ def settled(*equations, data=None, **settings):
     return model.settled(swing() if data is None else data).numerics
 
 
+@pytest.mark.slow
 def test_blank_rows_change_neither_step_nor_origin():
     data = swing()
     t = np.sort(np.concatenate([data.times[0], data.times[0][:-1] + 0.03]))
@@ -68,6 +69,7 @@ def test_learned_parameters_begin_where_least_squares_puts_them():
     assert float(model.physics.parameters["k"].value) == pytest.approx(4.0, rel=0.02)
 
 
+@pytest.mark.slow
 def test_an_unmeasured_state_is_found_on_its_own_scale():
     """x' = v/100, so that v has a hundred times the size of what one would guess."""
     data = swing()

@@ -40,6 +40,7 @@ def declare(**changes):
     return hs.HybridSDE(**{**given, **changes})
 
 
+@pytest.mark.slow
 def test_the_rate_of_a_logarithm_is_the_relative_rate(getkey):
     model = declare()
     built = model.init(Batch.of(model.encode(DATA)), key=getkey())

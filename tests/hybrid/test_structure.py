@@ -27,6 +27,7 @@ def learned(model, h):
     return np.asarray(sde.learned(jnp.zeros(()), jnp.asarray(h), jnp.zeros(0), None))
 
 
+@pytest.mark.slow
 def test_nothing_is_added_to_an_exact_equation():
     found = learned(built(exact=("x",)), [0.3, 0.2])
     assert found[0] == 0

@@ -63,6 +63,7 @@ def test_the_learned_part_is_written_with_what_it_sees_and_parameters_with_their
     assert "± 0.12" in text
 
 
+@pytest.mark.slow
 def test_another_system_has_a_page_without_drift(tmp_path):
     data = wiggles(series=8)
     run = hs.fit(hs.baselines.Climatology(observed=("x", "y")), data)

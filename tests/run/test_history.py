@@ -227,6 +227,7 @@ def test_networks_and_local_weights_have_a_past_too():
         assert np.isfinite(run.smooth(data, draws=8).states).all()
 
 
+@pytest.mark.slow
 def test_a_bounded_state_stays_inside_on_the_way():
     data, _ = recordings()
     model = hs.HybridSDE(states=("x", "v"), observed=("x",), hidden=(4,), bounds={"v": (0.0, 1.0)})

@@ -168,6 +168,7 @@ def test_grid_interpolates_inputs_at_the_middle_of_its_steps():
     np.testing.assert_allclose(grid.u[:, 0], np.interp(middles, times, inputs[:, 0]))
 
 
+@pytest.mark.slow
 def test_padding_moves_nothing(getkey):
     """A short series beside a long one: the state stays, and no path KL is added."""
     t, y = np.linspace(0, 1, 11), np.ones((11, 1))
