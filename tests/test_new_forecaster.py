@@ -38,6 +38,7 @@ def test_it_is_short():
     assert len(BLOCK.splitlines()) < 60
 
 
+@pytest.mark.slow
 def test_from_fit_to_certificate_and_back_from_disk(spec, tmp_path):
     data, fresh = wiggles(series=12), wiggles(series=40, seed=9)
     run = hs.fit(spec(observed=("x", "y")), data, validation=wiggles(series=4, seed=3))

@@ -9,6 +9,7 @@ import hybridsde
 from hybridsde.__main__ import app
 
 
+@pytest.mark.slow
 def test_importing_changes_no_jax_setting():
     code = (
         "import jax; before = dict(jax.config.values); import hybridsde; "
@@ -17,6 +18,7 @@ def test_importing_changes_no_jax_setting():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 def test_importing_loads_no_terminal_and_no_pictures():
     code = (
         "import sys, hybridsde; "

@@ -84,6 +84,7 @@ def test_score_as_json(fitted):
     assert np.isfinite(scores["overall"]["crps"])
 
 
+@pytest.mark.slow
 def test_score_and_forecast_other_data(fitted, project, tmp_path):
     table = pd.read_csv(project / "recordings.csv")
     table[table["run"] == "run03"].to_csv(tmp_path / "one.csv", index=False)
@@ -136,6 +137,7 @@ def test_states_of_a_record(fitted, project, tmp_path):
     assert np.all(frame["q05"].to_numpy() <= frame["q95"].to_numpy())
 
 
+@pytest.mark.slow
 def test_rolling_origins(fitted):
     result = call("score", fitted, "--origins", 2, "--horizon", 3, "--json")
     rows = json.loads(result.stdout)
@@ -143,6 +145,7 @@ def test_rolling_origins(fitted):
     assert all(np.isfinite(row["crps"]) for row in rows)
 
 
+@pytest.mark.slow
 def test_forecast_at_given_times_with_all_draws(fitted, tmp_path):
     (tmp_path / "times.txt").write_text("0.1\n0.5\n")
     out = tmp_path / "forecast.nc"

@@ -208,6 +208,7 @@ def test_validation_draws_are_the_same_in_every_epoch(getkey):
     np.testing.assert_allclose(loss, -mll, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_diverging_fit_stops_keeps_a_good_state_and_says_what_to_try(getkey):
     model, batch = untrained(getkey())
     training = Training(epochs=50, batch_size=2, schedule="constant", bad_steps=3)

@@ -62,6 +62,7 @@ def test_the_origin_of_time_moves_where_single_precision_would_blur(offset, orig
     assert settled(data=swing(offset=offset)).origin == origin
 
 
+@pytest.mark.slow
 def test_learned_parameters_begin_where_least_squares_puts_them():
     physics = hs.equations("dx = v", "dv = -k*x", k=hs.Bounded.of(1.0, 0.1, 20.0))
     declared = hs.HybridSDE(states=("x", "v"), physics=physics, learned="network")

@@ -180,6 +180,7 @@ def test_a_run_with_a_library_is_saved_and_loaded(swung, tmp_path):
     assert loaded.equations(data).equations() == run.equations(data).equations()
 
 
+@pytest.mark.slow
 def test_nothing_is_added_to_equations_that_are_right_and_a_wrong_number_is_corrected():
     data = swings()
     right = hs.equations("dx = v", "dv = -k*x - c*v", k=4.0, c=0.3)

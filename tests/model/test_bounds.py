@@ -58,6 +58,7 @@ def test_paths_and_measurements_stay_inside():
     np.testing.assert_array_equal(shown, [[0.0], [2.0]])
 
 
+@pytest.mark.slow
 def test_the_learned_drift_fades_far_from_the_data_and_returns_to_them():
     batch = Batch.of(wiggles())
     scale = Scale.of(batch, jnp.eye(2))

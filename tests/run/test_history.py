@@ -110,6 +110,7 @@ def test_filtered_states_and_evidence_of_a_record(run):
     assert np.isfinite(found.log_evidence).all()
 
 
+@pytest.mark.slow
 def test_smoothing_finds_the_hidden_state_better_than_filtering(run):
     data, truth = recordings(count=20, seed=5)
     errors = {

@@ -75,6 +75,7 @@ def test_constant_drift_path_kl_for_any_step(steps, getkey):
     np.testing.assert_allclose(paths.kl, 0.36, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_path_kl_is_zero_without_a_learned_drift(getkey):
     model = tiny_model(hidden=None).init(Batch.of(wiggles()), key=getkey())
     paths = simulate(model, EulerMaruyama(), Batch.of(wiggles()), samples=2, key=getkey())
@@ -128,6 +129,7 @@ def test_endpoint_strong_order_on_geometric_brownian_motion(getkey):
     assert abs(slope - EulerMaruyama.strong_order) < 0.1
 
 
+@pytest.mark.slow
 def test_substeps_equal_a_finer_grid(getkey):
     """Five sub-steps of 0.2 are the path of a grid of 0.04, read at every fifth point."""
     sde = linear_model(-1.0, diffusion=0.5).draw(key=getkey())
