@@ -17,7 +17,9 @@ def render_template(template: str, **values: Any) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters["number"] = number
     environment.filters["embedded"] = embedded
-    return environment.from_string(text).render(style=style, **values)
+    first = folder.joinpath("head.html").read_text(encoding="utf-8")
+    head = Markup(environment.from_string(first).render(style=style, title=values["title"]))
+    return environment.from_string(text).render(head=head, **values)
 
 
 def number(value: float | None) -> str:
