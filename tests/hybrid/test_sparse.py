@@ -56,7 +56,7 @@ def likelihood_of(data, **settings):
     spec = hs.HybridSDE(learned="library", functions=(), **settings)
     batch = Batch.of(data)
     model = spec.init(batch, key=jr.key(0))
-    return LogLikelihood(model, model.network.basis, EulerMaruyama(), batch), model
+    return LogLikelihood(model, model.network.mean(), EulerMaruyama(), batch), model
 
 
 def test_the_information_of_a_constant_drift_is_time_over_g_squared():

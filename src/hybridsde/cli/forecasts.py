@@ -79,6 +79,13 @@ def states(
         bool, typer.Option("--filtered", help="Given the rows up to each, not all of them.")
     ] = False,
     draws: Annotated[int | None, typer.Option(min=2, max=MOST_DRAWS, help="Sampled paths.")] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(
+            help="extended (Kalman), cubature, unscented, ensemble, particles, or auto: the first, "
+            "unless its errors say that particles explain the record better."
+        ),
+    ] = "auto",
     trust: Trust = False,
 ) -> None:
     """Estimate every state at every row of a record, also those that nobody measured.
@@ -92,12 +99,15 @@ def states(
 
     console = Console()
     with notices(console):
-        found, calendar = states_run(run, data, draws, smooth=not filtered, trust=trust)
+        found, calendar = states_run(
+            run, data, draws, smooth=not filtered, estimator=estimator, trust=trust
+        )
         write_table(found.table, found.dataset, out, calendar)
     evidence = float(found.log_evidence.sum())
     console.print(
         f"Wrote {out}: {found.states.sizes['trajectory']} trajectories, "
-        f"{', '.join(map(str, found.states['state'].values))}. Log evidence {evidence:.4g}.",
+        f"{', '.join(map(str, found.states['state'].values))}. Log evidence {evidence:.4g}. "
+        f"Estimator: {found.estimator}. {found.why}",
         soft_wrap=True,
     )
 
