@@ -82,8 +82,8 @@ def states(
     estimator: Annotated[
         str,
         typer.Option(
-            help="extended (Kalman), cubature, unscented, ensemble, particles, or auto: the first, "
-            "unless its errors say that particles explain the record better."
+            help="extended (Kalman), cubature, unscented, ensemble, particles, parallel (in time, "
+            "for a GPU), or auto: the first, unless particles explain the record better."
         ),
     ] = "auto",
     trust: Trust = False,

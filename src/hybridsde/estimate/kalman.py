@@ -6,13 +6,12 @@ covariance of the state go through the step themselves, which sees its curvature
 """
 
 import abc
+import math
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from cuthbertlib.quadrature import cubature, unscented
-from cuthbertlib.quadrature.common import Quadrature
 from jax import lax
 
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree
@@ -24,7 +23,9 @@ from hybridsde.estimate.states import Track, backward_paths, factor
 from hybridsde.model import SDE, BayesianSDE
 from hybridsde.simulate import AbstractSolver
 
-RULES = ("cubature", "unscented")
+CUBATURE, UNSCENTED = "cubature", "unscented"
+CENTRAL = {CUBATURE: 0.0, UNSCENTED: 1 / 3}
+"""Weight of the point at the mean: none, or that which suits the fourth moment of one state."""
 
 
 class AbstractKalman(AbstractEstimator):
@@ -94,38 +95,45 @@ class ExtendedKalman(AbstractKalman):
 class SigmaPointKalman(AbstractKalman):
     """Points χ_i with the mean and covariance of the state go through the step.
 
-    m ← Σ w_i φ(χ_i),  P ← Σ w_i (φ(χ_i) − m)(φ(χ_i) − m)ᵀ + B Bᵀ Δt, with B at the old mean. The
+    χ_0 = m₀ with weight w, and χ = m₀ ± √(n/(1 − w)) S e_j with (1 − w)/2n each, S Sᵀ = P₀. Then
+    m = Σ w_i φ(χ_i),  P = Σ w_i (φ(χ_i) − m)(φ(χ_i) − m)ᵀ + B Bᵀ Δt, with B at the old mean. The
     slope is that of the best line through the points, A = Σ w_i (φ(χ_i) − m)(χ_i − m₀)ᵀ P₀⁻¹.
     """
 
-    rule: str = eqx.field(static=True, default="cubature")
+    rule: str = eqx.field(static=True, default=CUBATURE)
 
     def __check_init__(self):
-        if self.rule not in RULES:
-            raise ValueError(f"`rule` must be one of {', '.join(RULES)}, but is {self.rule!r}.")
+        if self.rule not in CENTRAL:
+            raise ValueError(f"`rule` must be one of {', '.join(CENTRAL)}, but is {self.rule!r}.")
 
-    def quadrature(self, states: int) -> Quadrature:
-        """The points of the rule for so many states, and their weights."""
-        return (cubature if self.rule == "cubature" else unscented).weights(states)
+    def points(self, states: int) -> tuple[Float[Array, "point state"], Float[Array, " point"]]:
+        """Of a standard Gaussian, and their weights."""
+        middle = CENTRAL[self.rule]
+        away = math.sqrt(states / (1 - middle)) * jnp.eye(states)
+        z = jnp.concatenate([jnp.zeros((1, states)), away, -away])
+        outer = jnp.full(2 * states, (1 - middle) / (2 * states))
+        return z, jnp.concatenate([jnp.array([middle]), outer])
 
     def predict(
         self, sde: SDE, solver: AbstractSolver, step: Steps, state: GaussianState
     ) -> tuple[GaussianState, Float[Array, "state state"]]:
-        """By a rule of integration against a Gaussian, from cuthbertlib."""
-        grid, noise = step.grid, step.noise
+        """By a rule of integration against a Gaussian."""
+        grid, noise, still = step.grid, step.noise, jnp.zeros_like(state.mean)
         root = factor(state.covariance)
-        points = self.quadrature(len(state.mean)).get_sigma_points(state.mean, root)
-        still = jnp.zeros_like(state.mean)
+        z, weight = self.points(len(still))
 
-        def through(h: Float[Array, " state"]) -> Float[Array, " state"]:
+        def through(z: Float[Array, " state"]) -> Float[Array, " state"]:
+            h = state.mean + root @ z
             after, _ = solver.step(sde, grid.t, h, grid.u, grid.dt, still, noise)
             return sde.clip(after)
 
-        after = points._replace(points=jax.vmap(through)(points.points))
+        after = jax.vmap(through)(z)
+        mean = weight @ after
+        apart = after - mean
         b = solver.transition(sde, grid.t, state.mean, grid.u, grid.dt, noise).by_noise
-        covariance = after.covariance() + b @ b.T * grid.dt
-        foretold = GaussianState(after.mean, 0.5 * (covariance + covariance.T))
-        # With χ − m₀ = S z, Σ w (φ − m) zᵀ = A S.
-        tied = after.covariance(points)
-        slope = jax.scipy.linalg.cho_solve((root, True), tied.T).T
-        return foretold, slope
+        covariance = (apart.T * weight) @ apart + b @ b.T * grid.dt
+        # Σ w (φ − m) zᵀ = A S.
+        slope = jax.scipy.linalg.solve_triangular(
+            root, z.T @ (apart.T * weight).T, lower=True, trans=1
+        )
+        return GaussianState(mean, 0.5 * (covariance + covariance.T)), slope.T

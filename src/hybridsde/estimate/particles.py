@@ -8,6 +8,7 @@ which for a Gaussian step and a linear measurement is possible exactly,
 """
 
 from functools import partial
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -108,20 +109,24 @@ class Particles(AbstractEstimator):
         move = _move(model, sde, solver)
         resample = ess_decorator(systematic.resampling, RESAMPLED)
         searched = particle_filter.build_filter(
-            partial(_start, model, series), move.guided, move.weight, self.count, resample
+            partial(_start, model, series),
+            _any(move.guided),
+            _any(move.weight),
+            self.count,
+            resample,
         )
         begun = searched.init_prepare(key=init_key)
         found = run_filter(searched, steps, begun, key=filter_key)
         if smooth:
             back = backward_sampler.build_smoother(
-                move.joint, exact_sampling.simulate, systematic.resampling, draws
+                _any(move.joint), exact_sampling.simulate, systematic.resampling, draws
             )
             paths = run_smoother(back, found, steps, key=back_key).particles
         else:
             keys = jr.split(back_key, len(found.log_weights))
             paths = jax.vmap(partial(_drawn, draws=draws))(keys, found.particles, found.log_weights)
-        before = jax.tree.map(lambda leaf: leaf[:-1], (found.particles, found.log_weights))
-        foretold = jax.vmap(partial(_mixture, move))(*before, steps)
+        before, weights = found.particles[:-1], found.log_weights[:-1]
+        foretold = jax.vmap(partial(_mixture, move))(before, weights, steps)
         whole = with_first(first_state(model, series), foretold)
         evidence = found.log_normalizing_constant[-1]
         return Estimated(jnp.moveaxis(paths, 1, 0), evidence, whole.mean, whole.covariance)
@@ -163,8 +168,8 @@ class EnsembleKalman(AbstractEstimator):
 
         searched = ensemble_kalman_filter.build_filter(
             partial(_start, model, series),
-            dynamics,
-            observations,
+            _any(dynamics),
+            _any(observations),
             self.count,
             store_predicted_ensemble=True,
         )
@@ -175,15 +180,16 @@ class EnsembleKalman(AbstractEstimator):
             whole = run_smoother(ensemble_rts_smoother.build_smoother(), found, steps).ensemble
         chosen = jr.choice(choice_key, self.count, (draws,), replace=draws > self.count)
         foretold = with_first(found.ensemble[0], found.predicted_ensemble[1:])
-        covariance = jax.vmap(lambda rows: jnp.cov(rows, rowvar=False).reshape(sde_shape(rows)))
+        square = (model.states, model.states)
+        covariance = jax.vmap(lambda rows: jnp.cov(rows, rowvar=False).reshape(square))
         paths = jax.vmap(jax.vmap(sde.clip))(jnp.moveaxis(whole[:, chosen], 1, 0))
         evidence = found.log_normalizing_constant[-1]
         return Estimated(paths, evidence, foretold.mean(1), covariance(foretold))
 
 
-def sde_shape(rows: Float[Array, "member state"]) -> tuple[int, int]:
-    """Of a covariance; one state makes a number otherwise."""
-    return rows.shape[1], rows.shape[1]
+def _any(function: Any) -> Any:
+    """Cuthbert's protocols name their arguments otherwise."""
+    return function
 
 
 def _move(model: BayesianSDE, sde: SDE, solver: AbstractSolver) -> Move:

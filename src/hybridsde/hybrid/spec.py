@@ -72,10 +72,10 @@ class HybridSDE(AbstractDeclaration):
       the others cannot tell them apart.
     - `learned`: what the learned part is made of. "library" is a sum of few readable terms, chosen
       by their evidence; "process" a Gaussian process, or what a library leaves to it where both
-      are named; "ensemble" a set of small networks, found by second-order steps in seconds;
-      "network" larger Bayesian networks, trained by gradients on an objective. By default, "auto",
-      `fit` takes a library, and where that leaves a doubt it tries an ensemble too and keeps what
-      forecasts validation data better.
+      are named; "network" Bayesian networks, trained by gradients on an objective; "ensemble" a
+      set of small networks, each found by second-order steps: seconds instead of minutes, and
+      often nearly as good. By default, "auto", `fit` takes a library, and where that leaves a
+      doubt it tries networks too and keeps what forecasts validation data better.
     - `degree`, `functions`, `terms`: of the library. Products of states and inputs up to a degree
       (three, or less where that makes too many), functions of single ones, and terms of your own
       as text, such as "u/(1 + u)". Of `positive` states they make up the relative rate, dx/x.

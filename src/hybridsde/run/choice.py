@@ -1,4 +1,4 @@
-"""What the learned part is made of, where that is left to the data: a library, or an ensemble."""
+"""What the learned part is made of, where that is left to the data: a library, or networks."""
 
 import warnings
 from dataclasses import replace
@@ -64,38 +64,29 @@ def say_contradiction(run: Run, without: Run, windows: Trajectories) -> None:
 
 
 def set_apart(data: Trajectories, seed: int) -> tuple[Trajectories, Trajectories] | None:
-    """Training data without a part of them, and that part; None where there are too few.
+    """Training data in two parts, where there are no others to judge on; None where too few.
 
-    A quarter of the recordings, or the last quarter of a single one. In the first the rows of the
-    part are there without values: so a program that was compiled for all serves for it too.
+    A quarter of the recordings, or the last quarter of a single one.
     """
     if len(set(data.origins)) > 1:
-        kept, apart = data.split(SHARE, seed=seed)
-        blank = np.array([one not in set(kept.ids) for one in data.ids])
-        return _without_values(data, blank[:, None] & np.ones(data.times.shape, bool)), apart
+        return data.split(SHARE, seed=seed)
     rows = int(data.lengths[0])
     if len(data) > 1 or rows < LEAST_ROWS:
         return None
     at = round(SHARE * rows)
-    return _without_values(data, np.arange(data.times.shape[1])[None] >= at), data.cut(
-        [(0, at, rows)]
-    )
+    return data.cut([(0, 0, at)]), data.cut([(0, at, rows)])
 
 
-def _without_values(data: Trajectories, where: np.ndarray) -> Trajectories:
-    return replace(data, observed=data.observed & ~where[..., None])
-
-
-def better_of(library: Run, ensemble: Run, windows: Trajectories, doubt: str, which: str) -> Run:
+def better_of(library: Run, network: Run, windows: Trajectories, doubt: str, which: str) -> Run:
     """The one with the smaller CRPS on forecasts of recordings, many rows ahead.
 
     `which` says what recordings these are, for the sentence why.
     """
-    scores = [scaled_crps(run, windows) for run in (library, ensemble)]
-    names = ("library", "ensemble")
+    scores = [scaled_crps(run, windows) for run in (library, network)]
+    names = ("library", "networks")
     best = int(scores[1] < scores[0])
     return with_choice(
-        (library, ensemble)[best],
+        (library, network)[best],
         f"{names[best]}: since {doubt}, both were fitted, and the {names[best]} forecast {which} "
         f"better (CRPS {scores[best]:.3g} against {scores[1 - best]:.3g} of the "
         f"{names[1 - best]}, in spreads of the data).",

@@ -24,7 +24,7 @@ from hybridsde.forecast import (
 from hybridsde.forecast.plausible import plausible_range
 from hybridsde.forecast.spec import common_step
 from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
-from hybridsde.hybrid.declaration import ENSEMBLE, LIBRARY
+from hybridsde.hybrid.declaration import LIBRARY, NETWORK
 from hybridsde.hybrid.failure import why_not_finite
 from hybridsde.hybrid.parameters import learned_parameters, same_work
 from hybridsde.model import Standardiser
@@ -43,8 +43,12 @@ from hybridsde.run.transfer import begin_from
 from hybridsde.store.metadata import RunMetadata
 from hybridsde.store.spec_io import physics_source, write_spec
 
-LONGEST_SCORED = 2000
-"""Rows of the windows that second-order steps are made on."""
+TRIAL = 1 / 3
+"""Of the usual epochs: enough to tell whether a library is beaten."""
+TRIAL_CHECKPOINT = ".trial"
+"""Behind the name of a checkpoint: that of the trial."""
+LONGEST_OF_ENSEMBLES = 2000
+"""Rows of the windows that an ensemble is fitted to."""
 
 
 def fit(
@@ -64,10 +68,9 @@ def fit(
     """Fit a declared model to recordings. The same seed gives the same numbers.
 
     What is left out is chosen as on the command line. A `HybridSDE` gets a library of terms, by
-    their evidence with the Wiener noise filtered out, or an ensemble of small networks where that
-    forecasts better, and Heun's rule with steps that suit the data; see `learned`. Large networks
-    are trained by Empirical PAC-Bayes, Adam with cosine decay for a few thousand steps. A system of
-    `hybridsde.baselines` comes with a loss of its own.
+    their evidence with the Wiener noise filtered out, and Heun's rule with steps that suit the
+    data. Networks are trained by Empirical PAC-Bayes, Adam with cosine decay for a few thousand
+    steps; see `learned`. A system of `hybridsde.baselines` comes with a loss of its own.
 
     - `validation`: recordings that choose the epoch to keep; estimated spreads are then calibrated
       on forecasts of them, `horizon` rows ahead (to their ends by default).
@@ -86,57 +89,65 @@ def fit(
     }
     free = objective is None and langevin is None and start_from is None
     if isinstance(model, HybridSDE) and model.undecided and free:
-        return _fit_chosen(model, data, **same)
+        return _fit_chosen(model, data, training, **same)
     return _fit(model, data, objective, training, langevin, start_from, **same)
 
 
-def _fit_chosen(model: HybridSDE, data: Trajectories, **same) -> Run:
-    """A library first, in seconds; an ensemble too where it leaves a doubt that can be settled."""
+def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None, **same) -> Run:
+    """A library first, in seconds; networks too where it leaves a doubt that can be settled."""
     library = _fit(replace(model, learned=LIBRARY), data, **same)
     batch = library.spec.batch(training_windows(library.spec, data, None))
     doubt = doubt_about(library, batch)
     if doubt is None:
         return with_choice(library, "library: its errors from row to row look like white noise.")
-    wanted = replace(_settled_of(library), learned=ENSEMBLE)
+    wanted = replace(model, learned=NETWORK)
+    if not model.hidden_states:
+        # A library needs no first guess of physical parameters, so there may be none yet.
+        wanted = replace(wanted, numerics=replace(model.numerics, typical=None))
     validation = same["validation"]
     if validation is None:
-        return _judged_apart(library, wanted, data, doubt, same)
-    ensemble = _fit(wanted, data, **same)
+        return _judged_apart(library, wanted, data, training, doubt, same)
+    network = _fit(wanted, data, training=training, **same)
     windows = forecast_windows(validation, same["horizon"], model.context)
-    best = better_of(library, ensemble, windows, doubt, "the validation data")
+    best = better_of(library, network, windows, doubt, "the validation data")
     if not (isinstance(model.physics, NoPhysics) or model.hidden_states):
         _compare_without(best, model, data, windows, same)
     return best
 
 
-def _settled_of(library: Run) -> HybridSDE:
-    """What a library was declared as, with steps, sizes and first guesses as they were found."""
-    assert isinstance(library.spec, HybridSDE)
-    return library.spec
-
-
 def _judged_apart(
-    library: Run, wanted: HybridSDE, data: Trajectories, doubt: str, same: dict[str, Any]
+    library: Run,
+    wanted: HybridSDE,
+    data: Trajectories,
+    training: Training | None,
+    doubt: str,
+    same: dict[str, Any],
 ) -> Run:
-    """Without validation data, an ensemble must forecast a part better that only the library saw.
+    """Without validation data, networks must forecast a part better that only the library saw.
 
-    Where it does, it is fitted again to everything.
+    They are trained for a part of the time. Where they do, they are trained again on everything.
     """
     parts = set_apart(data, same["seed"])
     if parts is None:
         return with_choice(library, f"library, though {doubt}: there are too few data to judge.")
+    kept = same["checkpoint"]
+    beside = None if kept is None else Path(f"{kept}{TRIAL_CHECKPOINT}")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            trial = _fit(wanted, parts[0], **same)
+            own = {**same, "checkpoint": beside}
+            trial = _fit(wanted, parts[0], training=training, effort=TRIAL, **own)
     except (FitFailed, ValueError) as error:
-        why = f"library, though {doubt}: an ensemble could not be tried ({error})"
+        why = f"library, though {doubt}: networks could not be tried ({error})"
         return with_choice(library, why)
     windows = forecast_windows(parts[1], same["horizon"], wanted.context)
-    best = better_of(library, trial, windows, doubt, "recordings that the ensemble had not seen")
-    if best.spec is library.spec:
-        return best
-    return with_choice(_fit(wanted, data, **same), str(best.metadata.choice))
+    best = better_of(library, trial, windows, doubt, "recordings that the networks had not seen")
+    if best.spec is not library.spec:
+        network = _fit(wanted, data, training=training, **same)
+        best = with_choice(network, str(best.metadata.choice))
+    if beside is not None:
+        beside.unlink(missing_ok=True)
+    return best
 
 
 def _compare_without(
@@ -189,8 +200,8 @@ class Prepared:
             model.check_later(validation)
             if interval is not None:
                 common_step(validation, model.name, interval)
-            held_out = model.batch(training_windows(model, validation, training, objective))
-        batch = model.batch(training_windows(model, data, training, objective))
+            held_out = model.batch(training_windows(model, validation, training))
+        batch = model.batch(training_windows(model, data, training))
         inference = model.inference(batch, objective, training, langevin)
         used = UsedData.of(train=data, validation=validation)
         return cls(model, data, validation, inference, batch, held_out, interval, used)
@@ -227,9 +238,14 @@ def _fit(
     callbacks: tuple[Callback, ...],
     checkpoint: str | Path | None,
     seed: int,
+    effort: float = 1.0,
 ) -> Run:
-    """One fit of a model that is decided."""
+    """One fit of a model that is decided, with a share of the usual epochs."""
     task = Prepared.of(model, data, objective, training, langevin, validation=validation)
+    if effort != 1 and isinstance(task.inference, GradientDescent):
+        usual = task.inference.training
+        shorter = replace(usual, epochs=max(1, round(effort * usual.epochs)))
+        task = replace(task, inference=replace(task.inference, training=shorter))
     if start_from is not None:
         task = replace(task, inference=begin_from(task.inference, task.model, start_from))
     keeper = None
@@ -275,24 +291,20 @@ def _leaves_steps_open(objective: AbstractObjective | None, training: Training |
 
 
 def training_windows(
-    model: ModelSpec,
-    data: Trajectories,
-    training: Training | None,
-    objective: AbstractObjective | None = None,
+    model: ModelSpec, data: Trajectories, training: Training | None
 ) -> Trajectories:
     """Recordings as they are trained on: long ones in windows that follow each other.
 
-    Second-order steps, where no objective is given, take much longer ones: what is not measured is
-    then known from all rows before, and not anew at the beginning of every window.
+    An ensemble takes much longer ones: what is not measured is then known from all rows before,
+    and not anew at the beginning of every window.
     """
     chosen = training or Training()
     if not model.requirements.regular:
         data = data.told(model.clock.interpolation)
-    longest = chosen.longest
-    if isinstance(model, HybridSDE) and model.scored and objective is None:
-        longest = LONGEST_SCORED
-    elif model.requirements.whole or chosen.windows is not None or longest is None:
+    if model.requirements.whole or chosen.windows is not None or chosen.longest is None:
         return data
+    ensemble = isinstance(model, HybridSDE) and model.ensemble
+    longest = LONGEST_OF_ENSEMBLES if ensemble else chosen.longest
     return data.windows(longest, longest - 1, least=model.context + 1)
 
 

@@ -174,8 +174,9 @@ class Run:
         """Every state at every row, hidden ones too, given the rows up to it.
 
         Rows without values are answered as well: add some to see the states between measurements.
-        `estimator` is "extended" (Kalman), "cubature", "unscented", "ensemble", "particles", or
-        "auto", which takes the first unless its errors say that particles explain a record better.
+        `estimator` is "extended" (Kalman), "cubature", "unscented", "ensemble", "particles",
+        "parallel" (in time, for long records on a GPU), or "auto", which takes the first unless
+        its errors say that particles explain a record better.
         """
         return self._states(data, draws, seed, estimator, smooth=False)
 
