@@ -57,7 +57,7 @@ class Progress:
     skipped: int
     """Tasks that were in the ledger before it."""
     news: tuple[str, ...] = ()
-    """What is said for the first time: workers, and why a task was lost."""
+    """Who did the last task, and why it was lost."""
 
     @property
     def rate(self) -> float:
@@ -86,7 +86,6 @@ class _Tally:
     fits: int = 0
     failures: int = 0
     lost: int = 0
-    known: set[str] = field(default_factory=set)
 
     def add(self, done: Done) -> Progress:
         self.done += done.lost is None
@@ -94,9 +93,7 @@ class _Tally:
         self.fits += done.fits
         self.failures += done.failures
         said = [done.worker, None if done.lost is None else f"lost: {done.lost}"]
-        news = [one for one in said if one is not None and one not in self.known]
-        self.known.update(news)
-        return self.progress(tuple(news))
+        return self.progress(tuple(one for one in said if one is not None))
 
     def progress(self, news: tuple[str, ...] = ()) -> Progress:
         return Progress(
