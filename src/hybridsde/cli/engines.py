@@ -1,11 +1,9 @@
-"""Where many fits are done: options that commands share, and a bar that shows how far they are."""
+"""Where many fits are done, and a bar that shows how far they are."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bars
@@ -16,18 +14,6 @@ from hybridsde.engine.executor import Report
 from hybridsde.engine.ledger import devices_of
 
 LOCAL, RAY = "local", "ray"
-Engine = Annotated[
-    str,
-    typer.Option(help="Where fits are done: `local`, this process, or `ray`, many processes."),
-]
-Address = Annotated[
-    str | None,
-    typer.Option(help="With --engine ray: of a cluster; without it a Ray is started here."),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(min=1, help="With --engine ray: processes; one for each core by default."),
-]
 
 
 def settle_devices(out: Path) -> int:

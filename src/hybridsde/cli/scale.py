@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from hybridsde.cli.app import app
-from hybridsde.cli.engines import Address, Engine, Workers, executor_of, job_progress, settle_devices
+from hybridsde.cli.engine_options import Address, Engine, Workers
 from hybridsde.cli.options import INTERRUPTED, Config, Json, Quiet, notices
 
 
@@ -56,6 +56,7 @@ def fleet(
     With --common parameters begin where one model of the first members ends, and the table also
     holds each as it is drawn towards the others, as far as its error asks for.
     """
+    from hybridsde.cli.engines import executor_of, job_progress, settle_devices
     from hybridsde.engine.fleet import FleetJob
     from hybridsde.engine.ledger import held
     from hybridsde.engine.run_fleet import run_fleet
@@ -65,7 +66,8 @@ def fleet(
     job = FleetJob.read(config, out, by=by, common=common, group=group)
     devices = settle_devices(out)
     bars = Console(stderr=as_json, quiet=quiet)
-    with notices(console), held(out, job, devices) as ledger, continued("fleet", config, "--out", out):
+    again = continued("fleet", config, "--out", out)
+    with notices(console), held(out, job, devices) as ledger, again:
         with executor_of(engine, address, workers, devices) as executor:
             bars.print(f"On {executor.description}.", soft_wrap=True)
             with job_progress(bars, "groups") as report:
@@ -112,6 +114,7 @@ def sweep(
     What is finished stays: after Ctrl-C or a crash the same command goes on.
     """
     from hybridsde._files import write_whole
+    from hybridsde.cli.engines import executor_of, job_progress, settle_devices
     from hybridsde.engine.ledger import held
     from hybridsde.engine.run_sweep import BEST, run_sweep
     from hybridsde.engine.sweep import SweepJob
@@ -123,7 +126,8 @@ def sweep(
     job.new_search()  # says what is wrong with it before there is a folder
     devices = settle_devices(out)
     bars = Console(stderr=as_json, quiet=quiet)
-    with notices(console), held(out, job, devices) as ledger, continued("sweep", config, "--out", out):
+    again = continued("sweep", config, "--out", out)
+    with notices(console), held(out, job, devices) as ledger, again:
         with executor_of(engine, address, workers, devices) as executor:
             bars.print(f"On {executor.description}.", soft_wrap=True)
             with job_progress(bars, "trials") as report:

@@ -51,7 +51,7 @@ class Progress:
     """Fits of this session."""
     failures: int
     lost: int
-    """Tasks that could not be done, such as for want of memory; repeating the command tries again."""
+    """Tasks that could not be done, such as for want of memory; the command can be repeated."""
     seconds: float
     """Of this session."""
     skipped: int

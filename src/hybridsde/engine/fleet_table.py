@@ -94,6 +94,11 @@ def with_population(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**added)
 
 
+def failed(table: pd.DataFrame) -> np.ndarray:
+    """Which members came to nothing."""
+    return np.array([isinstance(one, str) for one in table[FAILURE]], bool)
+
+
 def robust_z(values: np.ndarray, errors: np.ndarray | float = 0.0) -> np.ndarray:
     """(x − median) / √(s² + e² − median e²), s = 1.4826 · median |x − median|.
 

@@ -10,7 +10,7 @@ from hybridsde.engine.task import AbstractJob, Task
 
 
 class LocalExecutor(AbstractExecutor):
-    """This process, with all devices that it has."""
+    """No other process than this one, with all devices that it has."""
 
     @property
     def description(self) -> str:

@@ -25,9 +25,7 @@ class Fleet:
     """Groups of members that could not be done; repeating the command tries them again."""
 
 
-def run_fleet(
-    job: FleetJob, executor: AbstractExecutor, ledger: Ledger, report: Report
-) -> Fleet:
+def run_fleet(job: FleetJob, executor: AbstractExecutor, ledger: Ledger, report: Report) -> Fleet:
     """Fit all members; write `fleet.csv` and `outliers.csv` into the folder of the job."""
     members = job.recordings.members(job.by)
     start = job.start_task(members)

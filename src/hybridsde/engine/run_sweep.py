@@ -78,9 +78,7 @@ def best_of(trials: Sequence[Trial]) -> Trial:
     return min((one for one in trials if one.whole), key=lambda one: (one.score, one.number))
 
 
-def run_sweep(
-    job: SweepJob, executor: AbstractExecutor, ledger: Ledger, report: Report
-) -> Sweep:
+def run_sweep(job: SweepJob, executor: AbstractExecutor, ledger: Ledger, report: Report) -> Sweep:
     """Try settings; write `sweep.csv` and `best.toml` into the folder of the job."""
     first = Trial(0, {})
     trials, lost = [first], 0

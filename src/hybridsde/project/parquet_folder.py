@@ -16,9 +16,7 @@ def is_folder(names: Sequence[Path]) -> bool:
     return len(names) == 1 and names[0].is_dir()
 
 
-def read_folder(
-    folder: Path, columns: Columns, ids: Sequence[str] | None = None
-) -> pd.DataFrame:
+def read_folder(folder: Path, columns: Columns, ids: Sequence[str] | None = None) -> pd.DataFrame:
     """The rows of a data set, or those of some trajectories.
 
     Partitions and row groups that hold none of them are not read.
@@ -53,13 +51,14 @@ def names_in(folder: Path, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
 def _filter(dataset: Any, columns: Columns, ids: Sequence[str]) -> Any:
     """Rows of these trajectories, whose names have the type of their column."""
     import pyarrow as pa
+    import pyarrow.dataset as ds
 
     if columns.id is None:
         raise InputError("A folder of Parquet files needs the column that names trajectories: id.")
     kind = dataset.schema.field(columns.id).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return pa.dataset.field(columns.id).isin(pa.array(list(ids)).cast(kind))
+    return ds.field(columns.id).isin(pa.array(list(ids)).cast(kind))
 
 
 def _dataset(folder: Path) -> Any:

@@ -1,5 +1,6 @@
 """A fleet as a page with a row per member, and as tables for a terminal."""
 
+import math
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -10,9 +11,8 @@ from rich.table import Table
 
 from hybridsde._files import write_whole
 from hybridsde.engine.fleet import SHOWN
-from hybridsde.engine.fleet_table import FAR, Population, parameters_in, populations
+from hybridsde.engine.fleet_table import FAR, Population, failed, parameters_in, populations
 from hybridsde.engine.run_fleet import Fleet
-from hybridsde.engine.task import FAILURE
 from hybridsde.report.html import asset, number, render_template
 from hybridsde.report.panels import BLUE, ORANGE, Panel
 from hybridsde.report.terminal import frame_table
@@ -29,7 +29,6 @@ TITLES = {"rmse": "RMSE", "nll": "NLL", "crps": "CRPS", "coverage90": "90 % cove
 def write_fleet_page(folder: Path, found: Fleet) -> Path:
     """Write FOLDER/fleet.html; it needs no network."""
     table = found.table
-    failed = table[table[FAILURE].notna()]
     shown = _shown(found)
     text = render_template(
         "fleet.html",
@@ -39,7 +38,7 @@ def write_fleet_page(folder: Path, found: Fleet) -> Path:
         pictures=_pictures(found),
         outliers=found.outliers.head(MOST_LISTED).to_dict("records"),
         far=FAR,
-        failures=failed.head(MOST_LISTED).to_dict("records"),
+        failures=table[failed(table)].head(MOST_LISTED).to_dict("records"),
         left_out=len(table) - len(shown),
         columns=["member", *_columns(table)],
         rows=[_row(folder, row, found) for row in shown.to_dict("records")],
@@ -54,25 +53,34 @@ def _shown(found: Fleet) -> pd.DataFrame:
     table = found.table
     if len(table) <= MOST_ROWS:
         return table
-    odd = table["member"].isin(set(found.outliers["member"])) | table[FAILURE].notna()
-    order = np.argsort(~odd.to_numpy(), kind="stable")[:MOST_ROWS]
+    odd = np.isin(table["member"], found.outliers["member"]) | failed(table)
+    order = np.argsort(~odd, kind="stable")[:MOST_ROWS]
     return table.iloc[np.sort(order)]
 
 
 def _cards(found: Fleet) -> list[tuple[str, str]]:
     table = found.table
-    failures = int(table[FAILURE].notna().sum())
+    failures = int(failed(table).sum())
     cards = [(f"{len(table)}", "members"), (f"{failures}", "failed")]
-    cards.append((f"{found.outliers['member'].nunique()}", "stand out"))
-    cards += [(number(table[s].median()), f"median {TITLES[s]}") for s in ("crps", "coverage90")]
+    cards.append((f"{len(set(found.outliers['member']))}", "stand out"))
+    cards += [(number(_median(table[s])), f"median {TITLES[s]}") for s in ("crps", "coverage90")]
     for name, one in list(populations(table).items())[:3]:
         cards.append((f"{one.mean:.3g} ± {one.sd:.2g}", f"{name} over the fleet"))
     return cards
 
 
+def _median(column: Any) -> float:
+    told = np.asarray(column, float)
+    return float(np.median(told[np.isfinite(told)])) if np.isfinite(told).any() else math.nan
+
+
 def _columns(table: pd.DataFrame) -> list[str]:
     """What a row shows: scores, then parameters, then terms where there are some."""
-    terms = ["terms"] if "terms" in table and table["terms"].notna().any() else []
+    terms = (
+        ["terms"]
+        if "terms" in table and any(isinstance(one, str) for one in table["terms"])
+        else []
+    )
     return [*(TITLES[name] for name in SHOWN), *parameters_in(table), *terms, "rows", "seconds"]
 
 
@@ -112,11 +120,12 @@ def _pictures(found: Fleet) -> list[str]:
 
 def _ordered(found: Fleet, name: str, population: Population | None) -> str:
     """A parameter of all members in rising order, with errors and with what they share."""
-    table = found.table[np.isfinite(found.table[name].to_numpy(float))].sort_values(name)
+    value = found.table[name].to_numpy(float)
+    order = np.argsort(value)[: np.isfinite(value).sum()]
+    value, place = value[order], np.arange(len(order))
+    error = np.nan_to_num(found.table[f"{name} error"].to_numpy(float)[order])
     odd = found.outliers[found.outliers["what"] == name]["member"]
-    far = table["member"].isin(set(odd)).to_numpy()
-    place, value = np.arange(len(table)), table[name].to_numpy(float)
-    error = np.nan_to_num(table[f"{name} error"].to_numpy(float))
+    far = np.isin(found.table["member"].to_numpy()[order], odd)
     panel = Panel(f"fleet-{name}")
     with panel as axes:
         if population is not None:
@@ -136,10 +145,9 @@ def fleet_tables(found: Fleet) -> list[Table]:
     names = [*SHOWN, *parameters_in(table)]
     sides = {"lower quarter": 0.25, "median": 0.5, "upper quarter": 0.75}
     rows = {side: table[names].quantile(share) for side, share in sides.items()}
-    failed = int(table[FAILURE].notna().sum())
-    title = f"{len(table)} members, {failed} failed"
+    title = f"{len(table)} members, {int(failed(table).sum())} failed"
     tables = [frame_table(pd.DataFrame(rows).T, title)]
     if len(found.outliers):
         far = found.outliers.head(10).set_index("member")
-        tables.append(frame_table(far, f"{found.outliers['member'].nunique()} stand out"))
+        tables.append(frame_table(far, f"{len(set(found.outliers['member']))} stand out"))
     return tables

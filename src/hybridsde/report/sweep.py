@@ -26,14 +26,15 @@ first rung that one setting explains alone, less what it would by chance."""
 
 
 def importance_figure(found: Sweep, axes: Sequence[AbstractAxis]) -> Figure:
-    """How much each setting matters, and the scores against the values of those that matter most."""
+    """How much each setting matters, and scores against the values of those that matter most."""
     known = {axis.name: axis for axis in axes}
     names = list(found.importance)[:MOST_PANELS]
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
     figure = plt.figure(figsize=(3.4 * columns + 0.6, 2.6 * rows + 0.35 * len(names) + 1.4))
     figure.set_layout_engine("constrained")
-    upper, lower = figure.subfigures(2, 1, height_ratios=[0.35 * len(names) + 1.2, 2.6 * rows])
+    heights = [0.35 * len(names) + 1.2, 2.6 * rows]
+    upper, lower = np.ravel(figure.subfigures(2, 1, height_ratios=heights))
     _bars(upper.subplots(), found)
     grid = np.atleast_1d(lower.subplots(rows, columns, sharey=True)).ravel()
     for axes_, name in zip(grid, names, strict=False):
