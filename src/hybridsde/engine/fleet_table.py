@@ -14,6 +14,8 @@ CONSISTENT = 1.4826
 """Times the median absolute deviation: the standard deviation of a normal distribution."""
 FAR = 3.5
 """Robust z-scores beyond this are outliers (Iglewicz and Hoaglin 1993)."""
+IN_FLEET = " in fleet"
+"""After the name of a parameter: as it is drawn towards the others."""
 FEWEST = 5
 """Members below which nobody stands out."""
 
@@ -71,7 +73,8 @@ def _flat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def parameters_in(table: pd.DataFrame) -> list[str]:
     """Names of the learned parameters."""
-    return [name for name in table.columns if f"{name} error" in table.columns]
+    names = [str(name) for name in table.columns if f"{name} error" in table.columns]
+    return [name for name in names if not name.endswith(IN_FLEET)]
 
 
 def populations(table: pd.DataFrame) -> dict[str, Population]:
@@ -90,7 +93,8 @@ def with_population(table: pd.DataFrame) -> pd.DataFrame:
     added = {}
     for name, population in populations(table).items():
         pair = table[[name, f"{name} error"]].to_numpy(float).T
-        added[f"{name} in fleet"], added[f"{name} in fleet error"] = population.shrunk(*pair)
+        drawn, spread = population.shrunk(*pair)
+        added |= {f"{name}{IN_FLEET}": drawn, f"{name}{IN_FLEET} error": spread}
     return table.assign(**added)
 
 

@@ -38,7 +38,7 @@ def write_fleet_page(folder: Path, found: Fleet) -> Path:
         pictures=_pictures(found),
         outliers=found.outliers.head(MOST_LISTED).to_dict("records"),
         far=FAR,
-        failures=table[failed(table)].head(MOST_LISTED).to_dict("records"),
+        failures=table.iloc[np.flatnonzero(failed(table))[:MOST_LISTED]].to_dict("records"),
         left_out=len(table) - len(shown),
         columns=["member", *_columns(table)],
         rows=[_row(folder, row, found) for row in shown.to_dict("records")],
@@ -76,11 +76,8 @@ def _median(column: Any) -> float:
 
 def _columns(table: pd.DataFrame) -> list[str]:
     """What a row shows: scores, then parameters, then terms where there are some."""
-    terms = (
-        ["terms"]
-        if "terms" in table and any(isinstance(one, str) for one in table["terms"])
-        else []
-    )
+    told = any(isinstance(one, str) for one in table["terms"])
+    terms = ["terms"] if told else []
     return [*(TITLES[name] for name in SHOWN), *parameters_in(table), *terms, "rows", "seconds"]
 
 

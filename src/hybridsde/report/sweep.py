@@ -19,6 +19,7 @@ from hybridsde.report.terminal import frame_table
 SHOWN = 10
 """Trials in tables."""
 MOST_PANELS = 6
+LEGEND = "star: the best; open circles: stopped early; dotted: the settings as they are"
 EXPLANATION = """\
 The score is the CRPS of forecasts of the validation recordings, in spreads of the data: lower is
 better. No test recording was looked at. Importance is the share of the variance of the ranks at the
@@ -34,7 +35,8 @@ def importance_figure(found: Sweep, axes: Sequence[AbstractAxis]) -> Figure:
     figure = plt.figure(figsize=(3.4 * columns + 0.6, 2.6 * rows + 0.35 * len(names) + 1.4))
     figure.set_layout_engine("constrained")
     heights = [0.35 * len(names) + 1.2, 2.6 * rows]
-    upper, lower = np.ravel(figure.subfigures(2, 1, height_ratios=heights))
+    both: Any = figure.subfigures(2, 1, height_ratios=heights)
+    upper, lower = both
     _bars(upper.subplots(), found)
     grid = np.atleast_1d(lower.subplots(rows, columns, sharey=True)).ravel()
     for axes_, name in zip(grid, names, strict=False):
@@ -43,6 +45,7 @@ def importance_figure(found: Sweep, axes: Sequence[AbstractAxis]) -> Figure:
         axes_.set_visible(False)
     for axes_ in grid[::columns]:
         axes_.set_ylabel("validation CRPS\nin spreads of the data")
+    lower.suptitle(LEGEND, fontsize=9, color="0.35")
     return figure
 
 
@@ -53,7 +56,7 @@ def _bars(axes: Axes, found: Sweep) -> None:
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.set(xlim=(0, 1), xlabel="share of the variance of the ranks that the setting explains")
-    axes.set_title(f"What matters, by {len(found.trials) - 1} trials", loc="left")
+    axes.set_title(f"What matters, by {len(found.trials) - 1} trials", loc="left", pad=10)
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -86,8 +89,9 @@ def _scatter(axes: Axes, found: Sweep, axis: AbstractAxis) -> None:
 
 def sweep_table(found: Sweep) -> Table:
     """The best trials."""
-    shown = found.table.head(SHOWN).drop(columns=["seconds", "failure"])
-    return frame_table(shown.set_index("trial"), f"{len(found.trials)} trials, the best first")
+    shown = found.table.head(SHOWN).drop(columns=["seconds", "failure", "score_se", "rmse"])
+    short = shown.rename(columns=lambda name: str(name).rpartition(".")[2]).set_index("trial")
+    return frame_table(short, f"{len(found.trials)} trials, the best first")
 
 
 def sweep_markdown(found: Sweep) -> str:
