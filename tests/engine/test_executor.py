@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine_jobs import Squares, squares
 
+from engine_jobs import Squares, squares
 from hybridsde import InputError
 from hybridsde.engine import Ledger, LocalExecutor, Task, execute
 from hybridsde.engine.ledger import JOB, held, mark_of

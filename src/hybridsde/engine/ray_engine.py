@@ -1,7 +1,9 @@
 """Tasks on Ray: a local one that is started for the job, or a cluster by its address."""
 
 import os
+import pickle
 import platform
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,7 +44,10 @@ class RayExecutor(AbstractExecutor):
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address is None:
             local = {"num_cpus": workers or cores(), "object_store_memory": STORE}
-            context = self._ray.init(address="local", include_dashboard=None, **local, **quiet)
+            with warnings.catch_warnings():
+                # Processes are started, not forked to go on here: threads of JAX do no harm.
+                warnings.filterwarnings("ignore", message=r"os\.fork\(\) was called")
+                context = self._ray.init(address="local", include_dashboard=None, **local, **quiet)
         else:
             context = _connected(self._ray, address, quiet)
         self._dashboard = context.dashboard_url or None
@@ -60,7 +65,9 @@ class RayExecutor(AbstractExecutor):
         ray = self._ray
         # A worker that dies takes its task with it; Ray begins it again elsewhere.
         remote = ray.remote(num_cpus=1, max_retries=RETRIES)(work)
-        shared = ray.put((job, str(ledger.folder.resolve()), ledger.mark, self._devices))
+        # As bytes: what the job needs is imported after JAX is set up in the worker.
+        packed = pickle.dumps(job)
+        shared = ray.put((packed, str(ledger.folder.resolve()), ledger.mark, self._devices))
         waiting, running = iter(tasks), {}
         limit = AHEAD * self._places
         while True:
@@ -94,13 +101,13 @@ _opened: dict[str, Perform] = {}
 """The job that this worker has read, by its mark."""
 
 
-def work(shared: tuple[AbstractJob, str, str, int], task: Task) -> tuple[int, int, str]:
+def work(shared: tuple[bytes, str, str, int], task: Task) -> tuple[int, int, str]:
     """One task in a worker: how many fits, how many came to nothing, and who it was."""
-    job, folder, mark, count = shared
+    packed, folder, mark, count = shared
     if mark not in _opened:
         prepare_worker(count)
         _opened.clear()
-        _opened[mark] = job.open()
+        _opened[mark] = pickle.loads(packed).open()
     ledger = Ledger.join(Path(folder), mark)
     outcome = perform(_opened[mark], task, ledger)
     who = f"worker {os.getpid()} on {platform.node()}: {devices()}"

@@ -1,6 +1,7 @@
 """Members of a fleet: which trajectories belong to each, and their recordings when asked for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,9 +45,10 @@ class Recordings:
             return {name: (name,) for name in self._file_names}
         wanted = [identity] if by is None else list(dict.fromkeys([identity, by]))
         owner: dict[str, str] = {}
-        for part in self._names(wanted):
-            for row in part.drop_duplicates().itertuples(index=False):
-                _own(owner, str(row[0]), str(row[-1]), by)
+        with closing(self._names(wanted)) as parts:
+            for part in parts:
+                for row in part.drop_duplicates().itertuples(index=False):
+                    _own(owner, str(row[0]), str(row[-1]), by)
         found: dict[str, list[str]] = {}
         for name in sorted(owner):
             found.setdefault(owner[name], []).append(name)
@@ -71,7 +73,7 @@ class Recordings:
         files = find_files(self.settings.paths(self.folder))
         return tuple(map(str, files)) if len(files) > 1 else ("0",)
 
-    def _names(self, columns: list[str]) -> Iterator[pd.DataFrame]:
+    def _names(self, columns: list[str]) -> Generator[pd.DataFrame, None, None]:
         paths = self.settings.paths(self.folder)
         if self._partitioned:
             yield from names_in(paths[0], columns)
@@ -92,7 +94,7 @@ def _names_of_text(path: Path, columns: list[str], separator: str) -> Iterator[p
     for name in columns:
         if name not in header:
             raise InputError(f"{path} has no column {name!r}.{suggest(name, header)}")
-    parts = pd.read_csv(
+    with pd.read_csv(
         path,
         sep=separator,
         skiprows=comments,
@@ -100,10 +102,10 @@ def _names_of_text(path: Path, columns: list[str], separator: str) -> Iterator[p
         dtype=str,
         skipinitialspace=True,
         chunksize=PART,
-    )
-    for part in parts:
-        part.columns = [str(name).strip() for name in part.columns]
-        yield part.dropna(how="all").reindex(columns=columns)
+    ) as parts:
+        for part in parts:
+            part.columns = [str(name).strip() for name in part.columns]
+            yield part.dropna(how="all").reindex(columns=columns)
 
 
 def _own(owner: dict[str, str], name: str, member: str, by: str | None) -> None:

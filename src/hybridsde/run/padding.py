@@ -46,13 +46,15 @@ def padded(batch: Batch, rows: int, steps: int) -> Batch:
         observed=_zeros(batch.observed, more),
         inputs=_edge(batch.inputs, more),
         recorded=_zeros(batch.recorded, more),
-        fine=None if fine is None else _longer(fine, steps - fine.dt.shape[-1]),
+        fine=None if fine is None else _longer(fine, batch.times, steps - fine.dt.shape[-1]),
     )
 
 
-def _longer(fine: Grid, more: int) -> Grid:
+def _longer(fine: Grid, times: jax.Array, more: int) -> Grid:
+    """Further steps stand still at the last time of each series."""
+    ends = jnp.repeat(times[:, -1:], more, axis=1)
     return Grid(
-        t=_edge(fine.t, more),
+        t=jnp.concatenate([fine.t, ends.astype(fine.t.dtype)], 1),
         dt=_zeros(fine.dt, more),
         u=_edge(fine.u, more),
         row=_zeros(fine.row, more),
