@@ -59,8 +59,8 @@ class Range(AbstractAxis):
     """Numbers between two ends, both included; evenly, or evenly in their logarithm."""
 
     name: str
-    low: float
-    high: float
+    low: float | int
+    high: float | int
     log: bool = False
     points: int = POINTS
 
