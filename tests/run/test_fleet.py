@@ -72,7 +72,7 @@ def test_each_member_is_the_fit_of_its_own_data():
     assert rate_of(runs[3])[0] != rate_of(runs[0])[0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_true_rates_are_found_within_their_errors():
     """z = (k̂ − k)/e over 40 machines has a mean square near one: χ²/n within five errors."""
     count = 40

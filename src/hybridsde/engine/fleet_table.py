@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hybridsde.engine.fleet import SHOWN, finite
+from hybridsde.engine.fleet_worker import SHOWN, finite
 from hybridsde.engine.task import FAILURE, Outcome
 
 CONSISTENT = 1.4826

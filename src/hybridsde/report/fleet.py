@@ -10,8 +10,8 @@ import pandas as pd
 from rich.table import Table
 
 from hybridsde._files import write_whole
-from hybridsde.engine.fleet import SHOWN
 from hybridsde.engine.fleet_table import FAR, Population, failed, parameters_in, populations
+from hybridsde.engine.fleet_worker import SHOWN
 from hybridsde.engine.run_fleet import Fleet
 from hybridsde.report.html import asset, number, render_template
 from hybridsde.report.panels import BLUE, ORANGE, Panel
