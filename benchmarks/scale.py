@@ -163,7 +163,7 @@ def table(rows: list[dict], count: int) -> str:
     lines = [
         f"# {count} small fits",
         "",
-        f"`benchmarks/scale.py`, {os.cpu_count()} cores, load before {base['load']:.1f}.",
+        f"`benchmarks/scale.py`, {os.cpu_count()} cores, load average {base['load']:.1f}.",
         "",
         "| engine | workers | fits/s, whole command | fits/s, steady | against this process | "
         f"same bytes | peak of the driver, MiB (with {FEW} members) |",
