@@ -5,8 +5,8 @@
 A sweep of tiny fits runs on a local Ray with two workers. At random moments one of its processes is
 killed at once: a worker, the command itself, or the raylet, which takes the whole node with it.
 Ray begins the task of a dead worker again; where the command is gone it is called again, as a user
-would. In the end every trial must be there once, with the bytes of a sweep in one process that
-nobody disturbed, and so must the best settings.
+would. In the end every trial must be there once, with the rows of a sweep in one process that
+nobody disturbed, and the best settings must be the same file.
 """
 
 import argparse
