@@ -38,6 +38,12 @@ def forecast(
     hidden: Annotated[
         bool, typer.Option("--hidden", help="Also states that are not measured.")
     ] = False,
+    layout: Annotated[
+        str,
+        typer.Option(
+            "--format", help="Columns of the table: `own`, or `nixtla`: unique_id, ds, hybridsde, …"
+        ),
+    ] = "own",
     trust: Trust = False,
 ) -> None:
     """Go on after the last measured row of every trajectory, with quantiles.
@@ -48,17 +54,23 @@ def forecast(
     times of the data are forecast.
 
     CSV and Parquet hold mean, standard deviation and quantiles of what would be measured; .nc
-    holds every draw of states and measurements.
+    holds every draw of states and measurements. With --format nixtla they hold unique_id, ds,
+    hybridsde (the mean), and the ends of the 50 % and 90 % intervals as hybridsde-lo-90, …
     """
     from hybridsde.forecast.export import write_forecast
+    from hybridsde.project.exchange import OWN, check_layout, write_long_frame
     from hybridsde.project.recordings import forecast_run
 
     console = Console()
     if steps and times:
         raise InputError("Give --steps or --times, not both.")
+    check_layout(layout, out)
     with notices(console):
         found, calendar = forecast_run(run, data, steps, times, draws, begin=begin, trust=trust)
-        write_forecast(found, out, hidden=hidden, calendar=calendar)
+        if layout == OWN:
+            write_forecast(found, out, hidden=hidden, calendar=calendar)
+        else:
+            write_long_frame(found, out, calendar)
     sizes = found.observations.sizes
     console.print(
         f"Wrote {out}: {sizes['trajectory']} trajectories, {sizes['time']} times, "

@@ -45,6 +45,8 @@ from hybridsde.store.spec_io import physics_source, write_spec
 
 TRIAL = 1 / 3
 """Of the usual epochs: enough to tell whether a library is beaten."""
+Parameters = dict[str, dict[str, float | None]]
+"""Value and standard error of learned physical parameters, by name."""
 TRIAL_CHECKPOINT = ".trial"
 """Behind the name of a checkpoint: that of the trial."""
 LONGEST_OF_ENSEMBLES = 2000
@@ -208,6 +210,12 @@ class Prepared:
 
     def run(self, fitted: Fitted[AbstractForecaster], seed: int) -> Run:
         """What inference has found from a seed, with all that is to be remembered of it."""
+        return self.remembered(fitted, seed, _parameters(self.model, fitted.model, self.batch))
+
+    def remembered(
+        self, fitted: Fitted[AbstractForecaster], seed: int, parameters: Parameters | None
+    ) -> Run:
+        """The same, with physical parameters whose errors are known already."""
         whole = self.model.batch(self.data)
         spread = np.asarray(Standardiser.of(whole.values, whole.observed).sd, float)
         trained = bool(fitted.history) and isinstance(self.inference, GradientDescent)
@@ -217,7 +225,7 @@ class Prepared:
             tuple(spread.tolist()),
             self.interval,
             kept_epoch=int(fitted.kept) if trained else None,
-            parameters=_parameters(self.model, fitted.model, self.batch),
+            parameters=parameters,
             plausible=plausible_range(self.model.centred(self.data), self.model.positive),
             epoch=self.data.epoch,
         )
@@ -268,20 +276,26 @@ def _fit(
 
 def _parameters(
     model: ModelSpec, forecaster: AbstractForecaster, batch: Batch
-) -> dict[str, dict[str, float | None]] | None:
+) -> Parameters | None:
     if not isinstance(forecaster, SDEForecaster):
         return None
     found = learned_parameters(forecaster, batch)
-    if isinstance(model, HybridSDE) and not model.linear:
-        for name in same_work(model, found):
-            warnings.warn(
-                f"The learned part can do the same work as the parameter {name!r}, so its value is "
-                "what the two share. Declare the equation `exact`, or say what the learned part "
-                "`sees`, to tell them apart.",
-                InputNotice,
-                stacklevel=3,
-            )
+    say_same_work(model, found)
     return found or None
+
+
+def say_same_work(model: ModelSpec, found: Parameters) -> None:
+    """A notice about every learned parameter whose work the learned part can do too."""
+    if not isinstance(model, HybridSDE) or model.linear:
+        return
+    for name in same_work(model, found):
+        warnings.warn(
+            f"The learned part can do the same work as the parameter {name!r}, so its value is "
+            "what the two share. Declare the equation `exact`, or say what the learned part "
+            "`sees`, to tell them apart.",
+            InputNotice,
+            stacklevel=3,
+        )
 
 
 def _leaves_steps_open(objective: AbstractObjective | None, training: Training | None) -> bool:
