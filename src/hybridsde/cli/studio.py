@@ -32,8 +32,8 @@ def studio(
     """Open a page on this machine: drop a table, write what you know, fit, forecast, decide.
 
     It works on the settings and run folders in FOLDER, as the other commands do. Only this machine
-    can reach it, and only by the address that is printed. Ctrl-C ends it; a fit that runs is stopped
-    and can be resumed.
+    can reach it, and only by the address that is printed. Ctrl-C ends it; a fit that runs is
+    stopped and can be resumed.
     """
     from hybridsde._files import make_folder
 

@@ -2,31 +2,7 @@
 "use strict";
 (() => {
   const live = JSON.parse(document.getElementById("live").textContent);
-  const { at, colour, short, range, clear, draw, fill } = charts(live.clock);
-
-  // Quantiles 5, 25, 50, 75, 95 % as two bands and a line.
-  function fan(forecast, state, hex, name, quiet = false) {
-    const q = forecast.quantiles[state], x = forecast.times, edge = { width: 0 };
-    const part = (k, more) => ({ x, y: q[k], mode: "lines", line: edge, showlegend: false,
-      hoverinfo: "skip", ...more });
-    const hover = `%{y:.4g} <i>(%{customdata[0]:.4g} to %{customdata[1]:.4g})</i>`;
-    return [
-      part(0), part(4, { fill: "tonexty", fillcolor: clear(hex, quiet ? 0.1 : 0.18),
-        name: "90 %", showlegend: !quiet }),
-      part(1), part(3, { fill: "tonexty", fillcolor: clear(hex, quiet ? 0.12 : 0.32),
-        name: "50 %", showlegend: !quiet }),
-      { x, y: q[2], mode: "lines", name, line: { color: hex, width: 2, dash: quiet ? "dot" : "solid" },
-        customdata: q[0].map((low, n) => [low, q[4][n]]), hovertemplate: hover },
-    ];
-  }
-
-  function recorded(one, state, given) {
-    const ink = colour("--ink"), n = one.times.length;
-    const open = one.times.map((_, row) => (row < given ? ink : "rgba(0,0,0,0)"));
-    return { x: one.times, y: one.values[state], mode: "markers", name: "recorded",
-      marker: { size: n > 150 ? 4 : 6, color: open, line: { color: ink, width: 1.3 } },
-      hovertemplate: "%{y:.4g}" };
-  }
+  const { at, colour, short, range, clear, draw, fill, fan, recorded } = charts(live.clock);
 
   function table(id, head, rows) {
     const row = (cells, tag) => {

@@ -1,8 +1,8 @@
 """What a fit under way knows by now, read from its checkpoint: parameters, and a forecast.
 
-The trainer tells its callbacks the terms of the loss and nothing else. Its checkpoint holds all that
-it moves, a few seconds old; the rest of the model is built again as the fit builds it, from the same
-settings and the same seed. So fits that a command began are seen too.
+The trainer tells its callbacks the terms of the loss and nothing else. Its checkpoint holds all
+that it moves, a few seconds old; the rest of the model is built again as the fit builds it, from
+the same settings and the same seed.
 """
 
 from dataclasses import replace

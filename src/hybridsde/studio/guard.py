@@ -2,7 +2,7 @@
 
 A random token is the first part of every path, so that no request is answered without it. The
 Host header must name this machine, which keeps out names that were bound to 127.0.0.1 after a page
-was loaded (DNS rebinding). A request that another page makes is refused by where it says it is from.
+was loaded (DNS rebinding). A request that another page makes is refused by where it comes from.
 """
 
 import hmac

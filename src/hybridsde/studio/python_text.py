@@ -1,6 +1,8 @@
 """The Python that does the same as a settings file: a script that can be run as it stands."""
 
+import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -12,7 +14,7 @@ from hybridsde.hybrid import HybridSDE
 from hybridsde.project.settings import ParameterSettings, PeriodSettings, Settings, TrainSettings
 
 TEMPLATE = '''\
-"""Fit, score and save the model of {name}. Run it beside {files}."""
+"""Fit, score and save the model of {title}. Run it where its recordings are."""
 
 import hybridsde as hs
 {imports}
@@ -64,7 +66,7 @@ def python_text(settings: Settings, name: str, training: Training) -> str:
             f"split.test.windows({model.context + horizon}, {horizon}, least={model.context + 1})"
         )
     return TEMPLATE.format(
-        name=name,
+        title=re.sub(r"[^\w. -]", "", name),
         imports="\n".join(imports) + "\n",
         files=literal(data.files),
         columns=_columns(settings),
@@ -179,10 +181,12 @@ def _lines(given: Mapping[str, str], indent: int) -> str:
 def literal(value: Any) -> str:
     """A value as Python reads it."""
     if isinstance(value, float) and not math.isfinite(value):
-        return f"float({str(value)!r})"
+        return f'float("{value}")'
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{literal(k)}: {literal(v)}" for k, v in value.items()) + "}"
     if isinstance(value, tuple | list):
         inside = ", ".join(map(literal, value)) + ("," if len(value) == 1 else "")
         return f"({inside})" if isinstance(value, tuple) else f"[{', '.join(map(literal, value))}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
     return repr(value)

@@ -21,7 +21,7 @@ from hybridsde.store.spec_io import PHYSICS_FILE
 from hybridsde.studio.opened import OpenRun
 from hybridsde.studio.sliders import sliders_of
 from hybridsde.studio.worker import ALTERNATIVES
-from hybridsde.studio.workspace import MARK
+from hybridsde.studio.workspace import MARK, SNAPSHOT
 
 MOST_ZIPPED = 2**29
 """Bytes of a run folder that are put into one file."""
@@ -107,7 +107,7 @@ def take_over(opened: OpenRun) -> Path:
     folder, run = opened.folder, opened.run
     found = run.equations(opened.split.train)
     physics = (run.metadata.settings or {}).get("physics", {})
-    text = settings_with(_settings(folder).removeprefix(MARK), found, physics)
+    text = settings_with(_settings(folder).removeprefix(SNAPSHOT), found, physics)
     names = (f"{folder.name}-discovered{end}.toml" for end in ("", *range(2, 1000)))
     path = next(folder.parent / one for one in names if not (folder.parent / one).exists())
     write_whole(path, MARK + text)

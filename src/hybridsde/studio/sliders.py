@@ -89,7 +89,7 @@ def _first_rows(data: Trajectories, row: int) -> Trajectories:
 
 def _origins(rows: int, context: int) -> list[int]:
     """How many rows are given, from the fewest to all of them."""
-    return sorted({int(round(one)) for one in np.linspace(context, rows, ORIGINS)})
+    return sorted({round(float(one)) for one in np.linspace(context, rows, ORIGINS)})
 
 
 def _future(
