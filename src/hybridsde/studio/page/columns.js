@@ -37,7 +37,7 @@ function limits(name, settings, changed) {
       if (event.target.checked) data.positive.push(name);
       changed();
     } });
-  const end = (k, words) => h("input", { type: "number", step: "any", placeholder: words, "aria-label": `${name}: ${words}`,
+  const end = (k, words, shown) => h("input", { type: "number", step: "any", placeholder: shown, "aria-label": `${name}: ${words}`,
     value: String(data.bounds?.[name]?.[k] ?? ""), onchange: (event) => {
       const ends = [...(data.bounds?.[name] ?? [null, null])];
       ends[k] = event.target.value === "" ? null : Number(event.target.value);
@@ -45,7 +45,7 @@ function limits(name, settings, changed) {
       if (ends[0] === null && ends[1] === null) delete data.bounds[name];
       changed();
     } });
-  return [positive, end(0, "no lowest"), end(1, "no highest")];
+  return [positive, end(0, "lowest possible", "−∞"), end(1, "highest possible", "∞")];
 }
 
 function roles(columns, settings, changed) {

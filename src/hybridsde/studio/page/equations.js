@@ -97,7 +97,9 @@ export function equations(settings, changed) {
   function add(text) {
     lines.push(text);
     fill();
-    list.lastChild.querySelector("input").focus();
+    const input = list.lastChild.querySelector("input");
+    input.focus();
+    input.setSelectionRange(text.length, text.length);
     read();
   }
 

@@ -68,17 +68,18 @@ function listing(state) {
     h("h3", {}, folder),
     h("p", {}, projects.map((name, k) => [k ? ", " : "", h("a", { href: link("project", name) }, last(name))])),
     h("ul", {}, runs.map((run) => runRow(run, chosen)))));
-  return [h("h2", {}, `In ${state.folder}`), ...cards, state.runs.length > 1 ? h("div", { class: "row" }, button) : null];
+  const row = h("div", { class: "row", hidden: state.runs.length < 2 }, button);
+  return [h("h1", {}, state.folder), ...cards, row];
 }
 
 export async function home(main) {
   const state = await ask("state");
   const empty = !state.projects.length && !state.runs.length;
-  main.replaceChildren(
-    h("div", { class: "hero" }, h("h1", {}, "What do your recordings know?"),
+  const steps = h("ol", { class: "steps" }, STEPS.map(([name, text]) => h("li", {}, h("b", {}, name), h("span", {}, text))));
+  main.replaceChildren(...(empty
+    ? [h("div", { class: "hero" }, h("h1", {}, "What do your recordings know?"),
       h("p", { class: "soft" }, "Keep the equations that you know, learn what they lack, and forecast with " +
-        "an uncertainty that you can check."), dropZone()),
-    empty ? h("ol", { class: "steps" }, STEPS.map(([name, text]) => h("li", {}, h("b", {}, name), h("span", {}, text)))) : "",
-    ...(empty ? [] : listing(state).filter(Boolean)));
-  byId("example").focus({ preventScroll: true });
+        "an uncertainty that you can check."), dropZone()), steps]
+    : [...listing(state), h("h2", {}, "Begin with another table"), dropZone()]));
+  if (empty) byId("example").focus({ preventScroll: true });
 }

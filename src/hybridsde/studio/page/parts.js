@@ -7,7 +7,7 @@ export function h(tag, props = {}, ...children) {
     else if (name in node && name !== "list" && name !== "form" && typeof value !== "string") node[name] = value;
     else node.setAttribute(name === "className" ? "class" : name, value === true ? "" : value);
   }
-  node.append(...children.flat().filter((one) => one !== null && one !== undefined && one !== false));
+  node.append(...children.flat(3).filter((one) => one !== null && one !== undefined && one !== false));
   return node;
 }
 

@@ -79,8 +79,8 @@ function scores(facts) {
   const others = Object.keys(facts.alternatives).length;
   return section("Scores",
     h("p", {}, `Forecasts of recordings that training never saw, from their first rows. ${others ? "Beside it: simple forecasters that it should beat. " : ""}CRPS and RMSE: lower is better; the 90 % interval should hold 90 %.`),
-    table(["", "CRPS", "RMSE", "NLL", "in the 90 % interval"], rows.map(([label, s, mine]) => ({ own: mine, cells: [
-      label, h("span", {}, number(s.crps), meter(s, mine)), number(s.rmse), number(s.nll), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`] }))),
+    table(["forecaster", "CRPS", "shorter is better", "RMSE", "NLL", "in the 90 % interval"], rows.map(([label, s, mine]) => ({ own: mine, cells: [
+      label, number(s.crps), meter(s, mine), number(s.rmse), number(s.nll), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`] }))),
     facts.job && ["running"].includes(facts.job.state) ? h("p", { class: "soft spin" }, "Simple forecasters are being scored …") : null,
     h("details", {}, h("summary", {}, "By state"), table(["state", "CRPS", "RMSE", "in the 90 % interval"],
       Object.entries(facts.scores.states).map(([label, s]) => [label, number(s.crps), number(s.rmse), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`]))));
@@ -114,7 +114,7 @@ function promises(found) {
   return found.map((one, n) => {
     const id = `chart-promise-${n}`, parts = Object.entries(one.parts);
     if (parts.length) queueMicrotask(() => drawing(() => byId(id) && charts("").draw(id, parts.map(([label, v], k) => ({ type: "bar", orientation: "h", y: [""], x: [v], name: label,
-      marker: { color: PARTS[k % PARTS.length] }, hovertemplate: "%{x:.3f}" })), "", "bound: its parts side by side; one says nothing", { barmode: "stack", hovermode: "closest", height: 170,
+      marker: { color: PARTS[k % PARTS.length] }, hovertemplate: "%{x:.3f}" })), "", "bound, by its parts", { barmode: "stack", hovermode: "closest", height: 210, margin: { l: 14, r: 14, t: 64, b: 48 }, legend: { orientation: "h", x: 0, y: 1.5, traceorder: "normal" },
       shapes: [{ type: "line", x0: 1, x1: 1, y0: 0, y1: 1, yref: "paper", line: { dash: "dash", color: "#8a94a0" } }] })));
     return h("div", { class: one.vacuous ? "certificate vacuous" : "certificate" }, h("h3", {}, one.title, one.vacuous ? " — vacuous" : ""), h("p", {}, one.statement),
       parts.length ? h("figure", { id, role: "group", "aria-label": "Parts of the bound" }) : null,

@@ -28,7 +28,7 @@ function seenNow(seen, clock) {
   const facts = names.length ? h("dl", { class: "facts" }, names.flatMap((name) =>
     [h("dt", {}, name), h("dd", {}, number(seen.parameters[name], 4))])) : null;
   const { forecast } = seen, c = charts(clock);
-  byId("glimpse-said").textContent = `After ${seen.epoch} epochs: ${forecast.id} from its first rows.`;
+  byId("glimpse-said").textContent = `After epoch ${seen.epoch}: ${forecast.id} from its first rows.`;
   byId("glimpse-facts").replaceChildren(...(facts ? [facts] : []));
   byId("chart-glimpse").hidden = false;
   c.draw("chart-glimpse", [...c.fan(forecast.forecast, 0, c.colour("--known"), "median"), c.recorded(forecast, 0, forecast.given)], "", clock);
