@@ -1,8 +1,8 @@
 """What can be done with projects and fits; each action takes and gives plain data."""
 
 import io
-import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,7 @@ PARQUET = b"PAR1"
 class ProjectActions:
     """From a table to a fit."""
 
-    def __init__(self, workspace: Workspace, jobs: Jobs, computing: threading.Lock):
+    def __init__(self, workspace: Workspace, jobs: Jobs, computing: AbstractContextManager):
         self._workspace, self._jobs, self._computing = workspace, jobs, computing
         self._glimpses: dict[Path, Glimpse] = {}
 

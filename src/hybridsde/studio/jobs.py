@@ -7,10 +7,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from hybridsde._errors import InputError
 
@@ -175,8 +175,9 @@ class Jobs:
 
     def _watch(self, job: Job, process: subprocess.Popen) -> None:
         assert process.stdout is not None
-        tail = listen(job, process.stdout)
-        code = process.wait()
+        with process:
+            tail = listen(job, process.stdout)
+            code = process.wait()
         with self._changed:
             self._process, job.ended = None, time.time()
             stopping = job.stage == "Stopping"
@@ -188,7 +189,7 @@ class Jobs:
                 job.error = job.error or (tail[-1] if tail else f"The process ended with {code}.")
 
 
-def listen(job: Job, output: IO[str]) -> list[str]:
+def listen(job: Job, output: Iterable[str]) -> list[str]:
     """Follow a process to its end; returns the last lines that were not for us."""
     tail: list[str] = []
     for line in output:

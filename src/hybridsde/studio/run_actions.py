@@ -1,6 +1,6 @@
 """What can be done with a run; each action takes and gives plain data."""
 
-import threading
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ SETTINGS, FOLDER, REPORT, PYTHON = "settings.toml", "run.zip", "report.html", "f
 class RunActions:
     """From a run to decisions."""
 
-    def __init__(self, workspace: Workspace, projects: ProjectActions, computing: threading.Lock):
+    def __init__(
+        self, workspace: Workspace, projects: ProjectActions, computing: AbstractContextManager
+    ):
         self._workspace, self._projects, self._computing = workspace, projects, computing
         self._opened = OpenRuns()
         self._reports: dict[Path, str] = {}
