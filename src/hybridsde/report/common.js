@@ -75,6 +75,18 @@ function charts(clock) {
       hovertemplate: "%{y:.4g}" };
   }
 
+  // The parts of a bound side by side; at one it says nothing.
+  function bound(id, parts) {
+    const shades = ["#3b8fd1", "#e08a1e", "#20a486", "#cc79a7", "#7fb8e6", "#f3c58a"];
+    const bars = Object.entries(parts).map(([name, x], k) => ({ type: "bar", orientation: "h", y: [""],
+      x: [x], name, marker: { color: shades[k % shades.length] }, hovertemplate: "%{x:.3f}" }));
+    return draw(id, bars, "", "bound, by its parts", { barmode: "stack", hovermode: "closest",
+      margin: { l: 14, r: 14, t: 64, b: 48 },
+      legend: { orientation: "h", x: 0, y: 1.6, traceorder: "normal" },
+      shapes: [{ type: "line", x0: 1, x1: 1, y0: 0, y1: 1, yref: "paper",
+        line: { dash: "dash", color: "#8a94a0" } }] });
+  }
+
   document.documentElement.classList.remove("dead");
-  return { at, colour, short, range, words, clear, draw, fill, fan, recorded };
+  return { at, colour, short, range, words, clear, draw, fill, fan, recorded, bound };
 }

@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const live = JSON.parse(document.getElementById("live").textContent);
-  const { at, colour, short, range, clear, draw, fill, fan, recorded } = charts(live.clock);
+  const { at, colour, short, range, clear, draw, fill, fan, recorded, bound, words } = charts(live.clock);
 
   function table(id, head, rows) {
     const row = (cells, tag) => {
@@ -152,7 +152,34 @@
     return show;
   }
 
-  const again = [forecasts(), whatIf(), driftParts()];
+  function portrait() {
+    const plane = live.portrait;
+    if (!plane) return () => {};
+    const parts = Object.keys(plane.parts), [xs, ys] = plane.places;
+    fill("pick-part", parts);
+    at("pick-part").value = parts.length - 1;
+    const show = () => {
+      const name = parts[at("pick-part").value], { ends, rates, shade } = plane.parts[name];
+      const hex = colour(shade), x = [], y = [];
+      xs.forEach((_, n) => { x.push(xs[n], ends[0][n], null); y.push(ys[n], ends[1][n], null); });
+      const paths = plane.paths.map((path) => ({ x: path[0], y: path[1], mode: "lines", hoverinfo: "skip",
+        line: { color: "#8a94a0", width: 1 }, opacity: 0.6, showlegend: false }));
+      draw("chart-portrait", [...paths,
+        { x, y, mode: "lines", line: { color: hex, width: 1.6 }, hoverinfo: "skip", showlegend: false },
+        { x: xs, y: ys, mode: "markers", marker: { color: hex, size: 5 }, showlegend: false, name,
+          customdata: rates[0].map((rate, n) => [rate, rates[1][n]]),
+          hovertemplate: `${words(plane.names[0])} %{x:.4g}, per time %{customdata[0]:.3g}<br>` +
+            `${words(plane.names[1])} %{y:.4g}, per time %{customdata[1]:.3g}` }],
+        plane.names[1], plane.names[0], { hovermode: "closest" });
+    };
+    at("pick-part").addEventListener("change", show);
+    show();
+    return show;
+  }
+
+  const bounds = () => live.bounds.forEach((parts, n) => { if (at(`chart-bound-${n}`)) bound(`chart-bound-${n}`, parts); });
+  bounds();
+  const again = [forecasts(), whatIf(), driftParts(), portrait(), bounds];
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change",
     () => again.forEach((show) => show()));
 })();

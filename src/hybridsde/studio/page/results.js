@@ -109,15 +109,12 @@ function learned(name, facts, model) {
     h("div", { class: "row" }, show, take), shown);
 }
 
-const PARTS = ["#3b8fd1", "#e08a1e", "#20a486", "#cc79a7", "#7fb8e6", "#f3c58a"];
 function promises(found) {
   return found.map((one, n) => {
     const id = `chart-promise-${n}`, parts = Object.entries(one.parts);
-    if (parts.length) queueMicrotask(() => drawing(() => byId(id) && charts("").draw(id, parts.map(([label, v], k) => ({ type: "bar", orientation: "h", y: [""], x: [v], name: label,
-      marker: { color: PARTS[k % PARTS.length] }, hovertemplate: "%{x:.3f}" })), "", "bound, by its parts", { barmode: "stack", hovermode: "closest", height: 210, margin: { l: 14, r: 14, t: 64, b: 48 }, legend: { orientation: "h", x: 0, y: 1.5, traceorder: "normal" },
-      shapes: [{ type: "line", x0: 1, x1: 1, y0: 0, y1: 1, yref: "paper", line: { dash: "dash", color: "#8a94a0" } }] })));
+    if (parts.length) queueMicrotask(() => drawing(() => byId(id) && charts("").bound(id, one.parts)));
     return h("div", { class: one.vacuous ? "certificate vacuous" : "certificate" }, h("h3", {}, one.title, one.vacuous ? " — vacuous" : ""), h("p", {}, one.statement),
-      parts.length ? h("figure", { id, role: "group", "aria-label": "Parts of the bound" }) : null,
+      parts.length ? h("figure", { class: "bound", id, role: "group", "aria-label": "Parts of the bound" }) : null,
       h("details", {}, h("summary", {}, "Every term, and what was not checked"), table(["term", "value"], one.rows.map((row) => [row.name, row.value])),
         h("ul", {}, one.assumptions.map((line) => h("li", {}, line)))));
   });
