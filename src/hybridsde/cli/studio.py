@@ -1,7 +1,5 @@
 """`hybridsde studio`: the page that does what the commands do."""
 
-import os
-import sys
 import threading
 import webbrowser
 from pathlib import Path
@@ -12,6 +10,7 @@ from rich.console import Console
 
 from hybridsde._errors import InputError
 from hybridsde.cli.app import app
+from hybridsde.cli.options import can_open
 
 PORT = 8642
 """Where the studio listens, unless that is taken."""
@@ -54,10 +53,3 @@ def studio(
             threading.Timer(0.5, webbrowser.open, [address]).start()
 
     serve(folder.resolve(), bind(port, PORT), announce)
-
-
-def can_open() -> bool:
-    """Whether somebody sits at a screen: a terminal, and a display where the system has them."""
-    shown = os.name == "nt" or sys.platform == "darwin"
-    seen = shown or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-    return bool(sys.stdout.isatty() and seen)
