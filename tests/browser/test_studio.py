@@ -6,7 +6,6 @@ HYBRIDSDE_PICTURES names a folder.
 
 import io
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -49,7 +48,7 @@ def browser():
 @pytest.fixture
 def opened(browser, studio):
     wrong, pages = [], []
-    here = re.match(r"http://[^/]+/", studio[0]).group()
+    here = studio[0].rsplit("/", 2)[0]
 
     def open_page(place: str = "", width: int = 1200, dark: bool = False):
         page = watched(browser, (here, "data:", "blob:"), wrong, width, dark)

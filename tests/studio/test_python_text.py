@@ -58,6 +58,7 @@ def test_a_script_fits_what_the_settings_say(tmp_path, monkeypatch, more):
     script = python_text(read_settings(path), "run-1", project.training)
     found = called(script, path.parent, monkeypatch)
     assert found["data"].ids == project.split.train.ids
+    assert project.split.validation is not None
     assert found["validation"].ids == project.split.validation.ids
     assert found["seed"] == project.settings.train.seed
     assert found.get("horizon") == project.settings.forecast.horizon

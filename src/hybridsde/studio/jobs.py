@@ -182,7 +182,9 @@ class Jobs:
             self._process, job.ended = None, time.time()
             stopping = job.stage == "Stopping"
             job.state = DONE if code == 0 else STOPPED if stopping else FAILED
-            if job.state == STOPPED:
+            if job.state == DONE:
+                job.stage = "Done"
+            elif job.state == STOPPED:
                 job.stage = "Stopped; it can go on where it was"
             elif job.state == FAILED:
                 job.stage = "Failed"

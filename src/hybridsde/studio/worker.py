@@ -49,7 +49,6 @@ def main(arguments: list[str]) -> int:
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
-    tell(stage="Done")
     return 0
 
 
