@@ -6,6 +6,7 @@ HYBRIDSDE_PICTURES names a folder.
 
 import io
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -179,6 +180,20 @@ def test_a_dropped_table_is_mapped(opened, studio):
     page.wait_for_selector(".card:has-text('1inputs'), .card:has-text('1 inputs')")
     page.wait_for_selector("#fit-said:not(:has(.spin))", timeout=PATIENCE)
     assert 'inputs = [\n    "valve",\n]' in (studio[1] / "my-tank" / "settings.toml").read_text()
+
+
+def test_runs_side_by_side(opened, studio):
+    folder = studio[1] / "predators"
+    shutil.copytree(folder / "run-1", folder / "copied")
+    page = opened()
+    page.check("[aria-label='Compare predators/run-1']")
+    page.check("[aria-label='Compare predators/copied']")
+    page.click("#compare")
+    page.wait_for_selector("#chart-compare .main-svg", timeout=PATIENCE)
+    keep(page, "studio-compare")
+    scores = page.locator("section:has-text('Scores') tbody tr").all_inner_texts()
+    assert len({row.split("\t", 1)[1] for row in scores}) == 1
+    assert not faults(page)
 
 
 @pytest.mark.long

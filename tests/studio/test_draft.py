@@ -14,6 +14,7 @@ from hybridsde.studio.draft import (
     save_draft,
     settings_text,
 )
+from hybridsde.studio.results import flat
 from hybridsde.studio.workspace import Workspace
 
 STORED = {"data": {"files": "mine.csv", "states": ["x"]}, "physics": {"python": "f.py:f"}}
@@ -79,3 +80,8 @@ def test_python_physics_is_not_run(tmp_path):
     path.write_text(text + '[physics]\npython = "f.py:f"\n')
     with pytest.raises(InputError, match="does not run"):
         open_project(path)
+
+
+def test_settings_are_compared_one_by_one():
+    content = {"data": {"states": ["x"], "id": None}, "physics": {"parameters": {"k": 1.5}}}
+    assert flat(content) == {"data.states": '["x"]', "physics.parameters.k": "1.5"}

@@ -39,13 +39,12 @@ def called(script, folder, monkeypatch):
     return found
 
 
+QUICK = ("library",)
+
+
 @pytest.mark.parametrize(
     "more",
-    [
-        "plain",
-        "library",
-        *(pytest.param(one, marks=pytest.mark.slow) for one in ("network", "trained")),
-    ],
+    [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in MORE],
 )
 def test_a_script_fits_what_the_settings_say(tmp_path, monkeypatch, more):
     path = tmp_path / Workspace(tmp_path).add_example()

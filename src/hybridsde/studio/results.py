@@ -4,6 +4,7 @@ import io
 import json
 import warnings
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,19 @@ def stored_facts(folder: Path) -> dict[str, Any]:
         "alternatives": _alternatives(folder),
         "certificates": read_certificates(folder),
         "settings": _settings(folder),
+        "declared": flat(metadata.get("settings") or {}),
     }
+
+
+def flat(settings: Mapping[str, Any], before: str = "") -> dict[str, str]:
+    """Settings one by one: `physics.exact` and what it is."""
+    found = {}
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= flat(value, f"{before}{name}.")
+        elif value is not None:
+            found[f"{before}{name}"] = json.dumps(value, ensure_ascii=False)
+    return found
 
 
 def _alternatives(folder: Path) -> dict[str, Any]:

@@ -3,11 +3,11 @@ import { ask, byId, chart, drawing, field, h, link, number, section, select, tab
 
 const COLOURS = ["#3b8fd1", "#e08a1e", "#20a486", "#cc79a7"];
 
-// Lines of settings that not all of them have.
+// Settings in which they differ, a row each.
 function differences(runs) {
-  const lines = runs.map(({ facts }) => facts.settings.split("\n").map((one) => one.trim()).filter((one) => one && !one.startsWith("#")));
-  const shared = (one) => lines.every((list) => list.includes(one));
-  return lines.map((list) => list.filter((one) => !shared(one)));
+  const keys = [...new Set(runs.flatMap(({ facts }) => Object.keys(facts.declared)))].sort();
+  const rows = keys.map((key) => [key, ...runs.map(({ facts }) => facts.declared[key] ?? "–")]);
+  return rows.filter(([, first, ...rest]) => rest.some((one) => one !== first));
 }
 
 function overlay(runs, alive) {
@@ -55,6 +55,5 @@ export async function compare(main, given, alive) {
     shown.length ? section("Forecasts", ...overlay(shown, alive)) : null,
     section("What was learned", h("div", { class: "two" }, shown.map(({ name, model, facts }) => h("div", {}, h("h3", {}, name),
       h("div", { class: "equations", tabindex: "0" }, model.equations.map((one) => typeset(one))), facts.choice ? h("p", { class: "soft" }, facts.choice) : null)))),
-    section("Where their settings differ", h("div", { class: "two" }, differences(runs).map((lines, k) => h("div", {}, h("h3", {}, runs[k].name),
-      h("pre", { tabindex: "0" }, lines.join("\n") || "nothing of its own")))))));
+    section("Where their settings differ", table(["setting", ...runs.map(({ name }) => name)], differences(runs), { class: "form" }))));
 }
