@@ -322,7 +322,7 @@ def test_a_library_can_go_on_by_an_objective(swung):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learned": "forest"}, "`learned` must be auto, network, library or process"),
+        ({"learned": "forest"}, "`learned` must be auto, library, process, ensemble or network"),
         ({"learned": ("network", "library")}, "cannot be learned beside"),
         ({"terms": ("x*w",)}, "names 'w', but it may depend on x, v"),
         ({"functions": ("sinus",)}, "`functions` names 'sinus'"),

@@ -149,14 +149,14 @@ class PhysicsSettings(_Table):
         return equations(*self.equations, **xi) if self.equations else NoPhysics()
 
 
-Kind = Literal["auto", "library", "process", "network"]
+Kind = Literal["auto", "library", "process", "ensemble", "network"]
 
 
 class ModelSettings(_Table):
     """[model]: the learned part and the noise."""
 
     learned: Kind | Annotated[list[Kind], Field(min_length=1, max_length=2)] = "auto"
-    """What the learned part is made of: a library of terms, a process, networks, or auto."""
+    """What the learned part is made of: terms, a process, small or large networks, or auto."""
     degree: Annotated[int, Field(ge=1, le=9)] | None = None
     functions: list[str] = list(HybridSDE.functions)
     terms: list[str] = []

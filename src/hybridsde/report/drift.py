@@ -12,7 +12,7 @@ from hybridsde._streams import Stream, stream
 from hybridsde.data import Trajectories
 from hybridsde.hybrid import HybridSDE, SDEForecaster
 from hybridsde.hybrid.build import seen_by
-from hybridsde.hybrid.declaration import LIBRARY, PROCESS
+from hybridsde.hybrid.declaration import ENSEMBLE, LIBRARY, PROCESS
 from hybridsde.hybrid.discovered import Discovered
 from hybridsde.hybrid.parameters import parameters_of
 from hybridsde.model import BayesianSDE
@@ -99,6 +99,7 @@ def made_of(fitted: Hybrid) -> str:
         else f"{fitted.spec.networks} Bayesian neural networks in equal shares",
         LIBRARY: "a few terms out of a library, by their evidence",
         PROCESS: "a Gaussian process",
+        ENSEMBLE: f"an ensemble of {fitted.spec.networks} small networks in equal shares",
     }
     return " and ".join(kinds[one] for one in fitted.spec.pieces) or "none"
 

@@ -1,8 +1,6 @@
 """Fits that wait for each other: one process at a time, watched, stopped and taken up again."""
 
 import json
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -209,6 +207,9 @@ def listen(job: Job, output: Iterable[str]) -> list[str]:
 
 
 def interrupt(process: subprocess.Popen) -> None:
-    """What Ctrl-C does."""
+    """Ask a fit to end; the worker takes it for a Ctrl-C.
+
+    A Ctrl-C itself is ignored by all processes of a studio that a script started with `&`.
+    """
     if process.poll() is None:
-        process.terminate() if os.name == "nt" else process.send_signal(signal.SIGINT)
+        process.terminate()

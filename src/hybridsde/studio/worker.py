@@ -6,6 +6,7 @@ counts is in the run folder: a studio that is killed loses nothing.
 
 import json
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Callable
@@ -32,6 +33,7 @@ Tell = Callable[..., None]
 
 def main(arguments: list[str]) -> int:
     """Fit, then score simple forecasters beside it."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     settings, out, resume = Path(arguments[0]), Path(arguments[1]), "--resume" in arguments[2:]
     use_all_cores()
     compile_quickly()
