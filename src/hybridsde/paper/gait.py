@@ -33,17 +33,21 @@ class GaitSDE(base.AbstractSimpleBaseline):
     """A walk: a known phase that goes round, an own cycle, and learned sways about it.
 
     - `harmonics`, `shapes`, `sways`, `smooth`: sizes; see `gait_shape.Sizes`.
-    - `pace_spread`, `phase_noise`, `sway_spread`, `stance_spread`, `guesses`: see `Spreads`.
+    - `pace_spreads`: standard deviations of the pace, in those between the training sequences,
+      one as likely as the other: a walk like the others, or an unusual one.
+    - `phase_noise`, `sway_spread`, `stance_spread`, `noise_spread`, `guesses`: see
+      `gait_model.Spreads`.
     """
 
     harmonics: int = 12
     shapes: int = 8
     sways: int = 12
     smooth: float = 1e-2
-    pace_spread: float = 4.0
+    pace_spreads: tuple[float, ...] = (1.0, 4.0)
     phase_noise: float = 0.08
     sway_spread: float = 1.5
     stance_spread: float = 0.0
+    noise_spread: float = 1.0
     guesses: int = 24
 
     @property
@@ -65,8 +69,10 @@ class GaitSDE(base.AbstractSimpleBaseline):
         """Sizes are whole, spreads positive."""
         for size in ("harmonics", "shapes", "sways", "guesses"):
             check_whole(getattr(self, size), size)
-        for spread in ("smooth", "pace_spread", "phase_noise", "sway_spread"):
+        for spread in ("smooth", "phase_noise", "sway_spread", "noise_spread"):
             check_positive(getattr(self, spread), spread)
+        for spread in self.pace_spreads:
+            check_positive(spread, "pace_spreads")
 
     def init(self, batch: Batch, *, key: PRNGKeyArray | None = None) -> "GaitForecaster":
         """The right shapes, and no walk."""
@@ -86,14 +92,14 @@ class GaitSDE(base.AbstractSimpleBaseline):
 
     def _forecaster(self, gait: Gait, step: float) -> "GaitForecaster":
         spreads = Spreads(
-            self.pace_spread,
             self.phase_noise,
             self.sway_spread,
             self.stance_spread,
+            self.noise_spread,
             self.guesses,
         )
         model = gait_model(gait, spreads, step, self.observations, self.given)
-        return GaitForecaster(model, self.guesses)
+        return GaitForecaster(model, self.guesses, tuple(self.pace_spreads))
 
 
 class GaitForecaster(AbstractForecaster):
@@ -101,6 +107,7 @@ class GaitForecaster(AbstractForecaster):
 
     model: BayesianSDE
     guesses: int = eqx.field(static=True)
+    pace_spreads: tuple[float, ...] = eqx.field(static=True)
 
     @property
     def observation(self) -> AbstractObservation:
@@ -137,16 +144,18 @@ class GaitForecaster(AbstractForecaster):
         return eqx.tree_at(lambda p: p.means, found, found.means.at[:, :, : self.context].set(rows))
 
     def _ends(self, given: Batch) -> tuple[GaussianState, Float[Array, " guess"]]:
-        """The state after the given rows under every guess of the first phase, and its evidence."""
+        """The state after the given rows under every guess, and the evidence of each guess."""
         sde = self.model.driven_by(self.model.network.mean())
         prior = first_state(self.model, given)
-        turns = 2 * jnp.pi * jnp.arange(self.guesses) / self.guesses
+        turns = 2 * np.pi * np.arange(self.guesses) / self.guesses
+        each = (np.tile(turns, len(self.pace_spreads)), np.repeat(self.pace_spreads, self.guesses))
 
-        def under(turn: Array) -> tuple[GaussianState, Array]:
-            first = GaussianState(prior.mean.at[0].add(turn), prior.covariance)
+        def under(turn: Array, spread: Array) -> tuple[GaussianState, Array]:
+            covariance = prior.covariance.at[1, 1].multiply(spread**2)
+            first = GaussianState(prior.mean.at[0].add(turn), covariance)
             return _filtered(self.model.observation, sde, given, first)
 
-        return jax.vmap(under)(turns)
+        return jax.vmap(under)(*(jnp.asarray(one) for one in each))
 
     def _path(
         self, start: Array, weight_key: PRNGKeyArray, key: PRNGKeyArray, steps: Array

@@ -44,14 +44,14 @@ PRIOR_SD = 10.0
 class Spreads(NamedTuple):
     """What the recordings of a few walks cannot say well, as it is declared."""
 
-    pace: float
-    """Prior sd of the pace, in those between the training sequences."""
     phase: float
     """G of the phase, in radians per √s."""
     sway: float
     """Variance of sways of a new walker, in those of the training sequences."""
     stance: float
     """Variance of stances, in those of the sways."""
+    noise: float
+    """Variance of what the modes leave of a new walker, in those of the training sequences."""
     guesses: int
     """Of the first phase, equally spaced."""
 
@@ -120,7 +120,7 @@ def gait_model(
         diffusion=_diffusion(gait, spreads, step),
         observation=GaitObservation(
             *(Fixed(jnp.asarray(one)) for one in (gait.cycle, gait.shapes, gait.modes)),
-            Relative(Fixed(jnp.asarray(gait.noise)), Fixed(jnp.ones(()))),
+            Relative(Fixed(jnp.asarray(np.sqrt(spreads.noise) * gait.noise)), Fixed(jnp.ones(()))),
             names,
         ),
         start=_start(gait, spreads, step),
@@ -163,7 +163,7 @@ def _diffusion(gait: Gait, spreads: Spreads, step: float) -> DiagonalDiffusion:
 
 def _start(gait: Gait, spreads: Spreads, step: float) -> GaitStart:
     """A walker like those that were seen, at a phase that is known to half a guess."""
-    first = [np.pi / spreads.guesses, spreads.pace * gait.pace_sd / step]
+    first = [np.pi / spreads.guesses, gait.pace_sd / step]
     sway = np.sqrt(spreads.sway) * gait.sway_sd
     stance = np.sqrt(spreads.stance) * gait.sway_sd + STILL
     spread = np.concatenate([first, np.ones(len(gait.shapes)), stance, sway])

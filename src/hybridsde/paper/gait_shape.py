@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hybridsde._types import Array, Float
+from hybridsde._types import Float
 
 ROUNDS = 30
 """Of Gauss–Newton steps on phases and paces, with the mean cycle between them."""
@@ -44,13 +44,13 @@ class Sizes(NamedTuple):
 class Rounds(NamedTuple):
     """When every sequence was where in its cycle."""
 
-    phase: Float[Array, " series"]
+    phase: Float[np.ndarray, " series"]
     """At the middle of the sequence."""
-    pace: Float[Array, " series"]
+    pace: Float[np.ndarray, " series"]
     """In radians per row."""
-    cycle: Float[Array, "basis obs"]
+    cycle: Float[np.ndarray, "basis obs"]
 
-    def along(self, rows: int) -> Float[Array, "series time"]:
+    def along(self, rows: int) -> Float[np.ndarray, "series time"]:
         """φ at every row."""
         return self.phase[:, None] + self.pace[:, None] * (np.arange(rows) - rows / 2)
 
@@ -58,19 +58,19 @@ class Rounds(NamedTuple):
 class Gait(NamedTuple):
     """All numbers of a walk."""
 
-    cycle: Float[Array, "basis obs"]
-    shapes: Float[Array, "shape basis obs"]
+    cycle: Float[np.ndarray, "basis obs"]
+    shapes: Float[np.ndarray, "shape basis obs"]
     """In standard deviations between sequences."""
-    modes: Float[Array, "sway obs"]
+    modes: Float[np.ndarray, "sway obs"]
     pace: float
     """Mean over sequences, in radians per row."""
     pace_sd: float
-    sway_sd: Float[Array, " sway"]
-    kept: Float[Array, " sway"]
+    sway_sd: Float[np.ndarray, " sway"]
+    kept: Float[np.ndarray, " sway"]
     """What is left of a sway after one row."""
-    kept_sd: Float[Array, " sway"]
+    kept_sd: Float[np.ndarray, " sway"]
     """How well that is known."""
-    noise: Float[Array, " obs"]
+    noise: Float[np.ndarray, " obs"]
 
 
 def basis(phase, harmonics: int, xp=np):
@@ -79,7 +79,7 @@ def basis(phase, harmonics: int, xp=np):
     return xp.concatenate([xp.ones_like(phase)[..., None], xp.cos(angle), xp.sin(angle)], -1)
 
 
-def slope(phase: Float[Array, "*batch"], harmonics: int) -> Float[Array, "*batch basis"]:
+def slope(phase: Float[np.ndarray, "*batch"], harmonics: int) -> Float[np.ndarray, "*batch basis"]:
     """dB/dφ."""
     n = np.arange(1, harmonics + 1)
     angle = phase[..., None] * n
@@ -87,7 +87,7 @@ def slope(phase: Float[Array, "*batch"], harmonics: int) -> Float[Array, "*batch
     return np.concatenate([none, -n * np.sin(angle), n * np.cos(angle)], -1)
 
 
-def first_pace(values: Float[Array, "series time obs"]) -> float:
+def first_pace(values: Float[np.ndarray, "series time obs"]) -> float:
     """Where the spectrum of the first principal component is highest."""
     rows = values.shape[1]
     power = np.abs(np.fft.rfft(_first_component(values), PADDED, axis=1)) ** 2
@@ -95,13 +95,14 @@ def first_pace(values: Float[Array, "series time obs"]) -> float:
     return 2 * np.pi * (lowest + int(power.sum(0)[lowest:].argmax())) / PADDED
 
 
-def _first_component(values: Float[Array, "series time obs"]) -> Float[Array, "series time"]:
-    shifted = values - values.mean((0, 1))
+def _first_component(values: Float[np.ndarray, "series time obs"]) -> Float[np.ndarray, "series time"]:
+    """About the mean of each sequence: what stays is no part of the rhythm."""
+    shifted = values - values.mean(1, keepdims=True)
     _, _, axes = np.linalg.svd(shifted.reshape(-1, values.shape[-1]), full_matrices=False)
     return shifted @ axes[0]
 
 
-def rounds(values: Float[Array, "series time obs"], harmonics: int) -> Rounds:
+def rounds(values: Float[np.ndarray, "series time obs"], harmonics: int) -> Rounds:
     """Phases and paces by turns with the mean cycle; each step solves a linear problem."""
     series, rows, _ = values.shape
     time = np.arange(rows) - rows / 2
@@ -118,18 +119,18 @@ def rounds(values: Float[Array, "series time obs"], harmonics: int) -> Rounds:
     return found
 
 
-def _least_squares(features: np.ndarray, values: np.ndarray) -> Float[Array, "basis obs"]:
+def _least_squares(features: np.ndarray, values: np.ndarray) -> Float[np.ndarray, "basis obs"]:
     x, y = (one.reshape(-1, one.shape[-1]) for one in (features, values))
     return np.linalg.solve(x.T @ x + 1e-3 * np.eye(x.shape[1]), x.T @ y)
 
 
-def _shift(moved: np.ndarray, left: np.ndarray, time: np.ndarray) -> Float[Array, "2"]:
+def _shift(moved: np.ndarray, left: np.ndarray, time: np.ndarray) -> Float[np.ndarray, "2"]:
     """Changes of phase and pace that explain what is left of one sequence."""
     columns = np.stack([moved.ravel(), (moved * time[:, None]).ravel()], 1)
     return np.linalg.lstsq(columns, left.ravel(), rcond=None)[0]
 
 
-def estimate(values: Float[Array, "series time obs"], sizes: Sizes) -> Gait:
+def estimate(values: Float[np.ndarray, "series time obs"], sizes: Sizes) -> Gait:
     """All numbers of a walk from complete sequences in equal steps."""
     found = rounds(values, sizes.harmonics)
     b = basis(found.along(values.shape[1]), sizes.harmonics)
@@ -155,7 +156,7 @@ def estimate(values: Float[Array, "series time obs"], sizes: Sizes) -> Gait:
     )
 
 
-def _own_cycles(left: np.ndarray, b: np.ndarray, sizes: Sizes) -> Float[Array, "series basis obs"]:
+def _own_cycles(left: np.ndarray, b: np.ndarray, sizes: Sizes) -> Float[np.ndarray, "series basis obs"]:
     """Each sequence's difference from the mean cycle; high harmonics are held small."""
     n = np.arange(1, sizes.harmonics + 1)
     roughness = np.concatenate([[1.0], 1.0 + n**2, 1.0 + n**2])
@@ -164,7 +165,7 @@ def _own_cycles(left: np.ndarray, b: np.ndarray, sizes: Sizes) -> Float[Array, "
     return np.linalg.solve(gram @ b + penalty, gram @ left)
 
 
-def _shapes(differences: np.ndarray, count: int) -> Float[Array, "shape basis obs"]:
+def _shapes(differences: np.ndarray, count: int) -> Float[np.ndarray, "shape basis obs"]:
     """The directions in which cycles differ most, one standard deviation long."""
     series = len(differences)
     _, size, axes = np.linalg.svd(differences.reshape(series, -1), full_matrices=False)
@@ -172,7 +173,7 @@ def _shapes(differences: np.ndarray, count: int) -> Float[Array, "shape basis ob
     return (sd[:, None] * axes[:count]).reshape(count, *differences.shape[1:])
 
 
-def _left(left: np.ndarray, b: np.ndarray, shapes: np.ndarray) -> Float[Array, "series time obs"]:
+def _left(left: np.ndarray, b: np.ndarray, shapes: np.ndarray) -> Float[np.ndarray, "series time obs"]:
     """What shapes do not explain of every sequence, with z at its posterior mean."""
     columns = np.einsum("stb,jbo->stoj", b, shapes)
     weight = 1 / (SHRINK * (left.var((0, 1)) + LEAST))
@@ -181,7 +182,7 @@ def _left(left: np.ndarray, b: np.ndarray, shapes: np.ndarray) -> Float[Array, "
     return left - np.einsum("stoj,sj->sto", columns, z[..., 0])
 
 
-def _fading(sways: np.ndarray) -> tuple[Float[Array, " sway"], Float[Array, " sway"]]:
+def _fading(sways: np.ndarray) -> tuple[Float[np.ndarray, " sway"], Float[np.ndarray, " sway"]]:
     """ρ with ρᴸ = corr(d_t, d_{t+L}), and its standard error for rows/L independent pairs."""
     before, after = sways[:, :-LAG], sways[:, LAG:]
     left = np.clip((before * after).mean((0, 1)) / (sways**2).mean((0, 1)), *FADING)
