@@ -1,4 +1,4 @@
-"""The second protocol of walking on generated walkers: what is trained on, scored and remembered."""
+"""The second protocol of walking on generated walkers: what is trained on, scored and kept."""
 
 import json
 import os

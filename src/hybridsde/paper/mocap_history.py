@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
 from hybridsde._devices import same_for_seeds
 from hybridsde._streams import Beside, Stream, beside, stream
-from hybridsde._types import Array, Float
+from hybridsde._types import Array
 from hybridsde.baselines import AbstractBaseline
 from hybridsde.data import Trajectories
 from hybridsde.fit import CallbackFactory
@@ -47,7 +48,8 @@ SYSTEMS: dict[str, dict[tuple[str, str], AbstractBaseline]] = {
 LATENT = ("none", "e-pac-bayes")
 """The latent SDE of the paper, which sees the last three of the given frames."""
 PRESETS = ("paper", "recommended")
-Scores = dict[str, Float[Array, "seed column"]]
+Scores = dict[str, Array]
+"""Seeds or series × columns, by the name of the score."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ def left_out(spec: AbstractBaseline, train: Trajectories, *, seed: int) -> Score
         fit_key, score_key = jr.split(key)
         fitted = spec.inference(batch).fit(batch, key=fit_key)
         found.append(evaluate(fitted.model, spec.batch(train.take([one])), DRAWS, key=score_key))
-    return {name: np.stack([np.asarray(one[name]) for one in found]) for name in found[0]}
+    return {name: jnp.stack([one[name] for one in found]) for name in found[0]}
 
 
 def _latent(
