@@ -76,8 +76,8 @@ def test_what_fades_is_measured_with_its_error():
 
 @pytest.mark.slow
 def test_new_walkers_are_forecast_with_honest_bands():
-    """Their phases wander as the model says; the bands of a dozen walkers hold about nine tenths."""
-    spec = replace(GAIT, phase_noise=0.3, sway_spread=1.0, pace_spreads=(1.0,))
+    """Their phases wander as the model says; bands of a dozen walkers hold about nine tenths."""
+    spec = replace(GAIT, phase_noise=0.3, noise_spread=1.0, pace_spreads=(1.0,))
     train, test = (walkers(12, seed=seed, jitter=0.3)[0] for seed in (0, 1))
     model = spec.estimate(spec.batch(train), ()).model
     scores = evaluate(model, spec.batch(test), 60, key=jr.key(0))

@@ -65,7 +65,12 @@ def test_the_command_on_the_real_recordings(tmp_path, monkeypatch):
     found = CliRunner().invoke(app, [*quick, "--out", str(out)])
     assert found.exit_code == 0, found.output
     tables = {"results.json", "results.csv", "results.md"}
-    assert {path.name for path in out.iterdir()} == {*tables, "angles.png", "angles.svg", "walking.gif"}
+    assert {path.name for path in out.iterdir()} == {
+        *tables,
+        "angles.png",
+        "angles.svg",
+        "walking.gif",
+    }
     rows = {row["method"]: row for row in json.loads((out / "results.json").read_text())["rows"]}
     assert rows["ridge 12×30"]["mse_mean"] == pytest.approx(3.6, abs=0.15)
     assert rows["gait SDE"]["left_out_mse"] < rows["ridge 12×50"]["left_out_mse"]

@@ -196,7 +196,8 @@ def reproduce_mocap(
     if protocol == 2:
         if others:
             raise typer.BadParameter("goes with --protocol 1 only.", param_hint="--methods")
-        return _walking_after_100(out, presets, centred, repetitions, seed)
+        _walking_after_100(out, presets, centred, repetitions, seed)
+        return
     data, pose = walking(centred=centred), posture(centred=centred)
     with fit_progress(console) as watch:
         results = mocap.reproduce(

@@ -39,16 +39,16 @@ class GaitSDE(base.AbstractSimpleBaseline):
       `gait_model.Spreads`.
     """
 
-    harmonics: int = 12
+    harmonics: int = 16
     shapes: int = 8
     sways: int = 12
-    smooth: float = 1e-2
+    smooth: float = 1e-3
     pace_spreads: tuple[float, ...] = (1.0, 4.0)
     phase_noise: float = 0.08
     sway_spread: float = 1.5
     stance_spread: float = 0.0
-    noise_spread: float = 1.0
-    guesses: int = 24
+    noise_spread: float = 3.0
+    guesses: int = 32
 
     @property
     def name(self) -> str:
@@ -109,6 +109,9 @@ class GaitForecaster(AbstractForecaster):
     guesses: int = eqx.field(static=True)
     pace_spreads: tuple[float, ...] = eqx.field(static=True)
 
+    def __init__(self, model: BayesianSDE, guesses: int, pace_spreads: tuple[float, ...]):
+        self.model, self.guesses, self.pace_spreads = model, guesses, pace_spreads
+
     @property
     def observation(self) -> AbstractObservation:
         """What is seen of the states."""
@@ -132,7 +135,7 @@ class GaitForecaster(AbstractForecaster):
         def of_series(given: Batch, steps: Array, *keys: PRNGKeyArray) -> Array:
             states, evidence = self._ends(given)
             starts = _drawn(states, evidence, draws, keys[0], keys[1])
-            paths = jax.vmap(lambda *one: self._path(*one, steps))
+            paths = jax.vmap(lambda h, weights, noise: self._path(h, weights, noise, steps))
             return paths(starts, weight_keys, jr.split(keys[2], draws))
 
         each = (jr.split(one, batch.count) for one in keys)
@@ -202,9 +205,7 @@ def _filtered(
 
     def advance(state: GaussianState, x) -> tuple[GaussianState, Array]:
         dt, y, seen = x
-        step = EulerMaruyama().transition(
-            sde, jnp.zeros(()), state.mean, jnp.zeros(0), dt, None
-        )
+        step = EulerMaruyama().transition(sde, jnp.zeros(()), state.mean, jnp.zeros(0), dt, None)
         return _looked(observation, y, seen, carried(sde, step, dt, state))
 
     steps = jnp.concatenate([jnp.zeros(1), given.steps])

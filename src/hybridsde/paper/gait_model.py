@@ -118,16 +118,24 @@ def gait_model(
         weights=HeldWeights(),
         known=KnownDrift(physics, gate, states, ()),
         diffusion=_diffusion(gait, spreads, step),
-        observation=GaitObservation(
-            *(Fixed(jnp.asarray(one)) for one in (gait.cycle, gait.shapes, gait.modes)),
-            Relative(Fixed(jnp.asarray(np.sqrt(spreads.noise) * gait.noise)), Fixed(jnp.ones(()))),
-            names,
-        ),
+        observation=_observation(gait, spreads, names),
         start=_start(gait, spreads, step),
         scale=Fixed(Scale.identity(len(states), 0)),
         autonomous=True,
         context=context,
         sees=_own_past(len(states), sways),
+    )
+
+
+def _observation(gait: Gait, spreads: Spreads, names: tuple[str, ...]) -> GaitObservation:
+    """What is seen; σ of a new walker."""
+    unit = np.sqrt(spreads.noise) * gait.noise
+    return GaitObservation(
+        cycle=Fixed(jnp.asarray(gait.cycle)),
+        shapes=Fixed(jnp.asarray(gait.shapes)),
+        modes=Fixed(jnp.asarray(gait.modes)),
+        sd=Relative(Fixed(jnp.asarray(unit)), Fixed(jnp.ones(()))),
+        names=names,
     )
 
 

@@ -95,7 +95,9 @@ def first_pace(values: Float[np.ndarray, "series time obs"]) -> float:
     return 2 * np.pi * (lowest + int(power.sum(0)[lowest:].argmax())) / PADDED
 
 
-def _first_component(values: Float[np.ndarray, "series time obs"]) -> Float[np.ndarray, "series time"]:
+def _first_component(
+    values: Float[np.ndarray, "series time obs"],
+) -> Float[np.ndarray, "series time"]:
     """About the mean of each sequence: what stays is no part of the rhythm."""
     shifted = values - values.mean(1, keepdims=True)
     _, _, axes = np.linalg.svd(shifted.reshape(-1, values.shape[-1]), full_matrices=False)
@@ -156,7 +158,9 @@ def estimate(values: Float[np.ndarray, "series time obs"], sizes: Sizes) -> Gait
     )
 
 
-def _own_cycles(left: np.ndarray, b: np.ndarray, sizes: Sizes) -> Float[np.ndarray, "series basis obs"]:
+def _own_cycles(
+    left: np.ndarray, b: np.ndarray, sizes: Sizes
+) -> Float[np.ndarray, "series basis obs"]:
     """Each sequence's difference from the mean cycle; high harmonics are held small."""
     n = np.arange(1, sizes.harmonics + 1)
     roughness = np.concatenate([[1.0], 1.0 + n**2, 1.0 + n**2])
@@ -173,7 +177,9 @@ def _shapes(differences: np.ndarray, count: int) -> Float[np.ndarray, "shape bas
     return (sd[:, None] * axes[:count]).reshape(count, *differences.shape[1:])
 
 
-def _left(left: np.ndarray, b: np.ndarray, shapes: np.ndarray) -> Float[np.ndarray, "series time obs"]:
+def _left(
+    left: np.ndarray, b: np.ndarray, shapes: np.ndarray
+) -> Float[np.ndarray, "series time obs"]:
     """What shapes do not explain of every sequence, with z at its posterior mean."""
     columns = np.einsum("stb,jbo->stoj", b, shapes)
     weight = 1 / (SHRINK * (left.var((0, 1)) + LEAST))
