@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-slow test-long test-lowest attack docs wheel check format results comparison bench clean help
+.PHONY: demo test test-slow test-long test-lowest attack docs pictures wheel check format results comparison bench clean help
 
 help:                   ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -54,16 +54,19 @@ docs: .venv-docs/ready  ## build the documentation site into .site; every tutori
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
 	@echo "Wrote .site/index.html"
 
+pictures: .venv/dev     ## the pictures of docs/studio.md, in a browser
+	$(BIN)/python docs/site/pictures.py docs/studio
+
 wheel: .venv/dev        ## build wheel and sdist, try the wheel in an empty environment
 	rm -rf dist .venv-wheel
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
 	$(BIN)/python -m build --outdir dist
 	$(PYTHON) -m venv .venv-wheel
-	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[studio]"
 	cd dist && rm -rf tried && mkdir tried && cd tried && ../../.venv-wheel/bin/hybridsde init --example \
 		--out example && ../../.venv-wheel/bin/hybridsde look example/recordings.csv && \
 		../../.venv-wheel/bin/hybridsde fit example/settings.toml --out run --quiet && \
-		../../.venv-wheel/bin/hybridsde report run && ../../.venv-wheel/bin/hybridsde demo --epochs 2
+		../../.venv-wheel/bin/hybridsde report run && ../../.venv-wheel/bin/hybridsde demo --epochs 2 --no-open
 	rm -rf .venv-wheel
 
 check: .venv/dev        ## lint, types, layers

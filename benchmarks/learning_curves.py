@@ -28,7 +28,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 import pandas as pd
-from coverage import markdown_table
+from interval_coverage import markdown_table
 
 from hybridsde._parameters import Fixed
 from hybridsde.forecast import evaluate

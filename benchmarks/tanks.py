@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from coverage import markdown_table
+from interval_coverage import markdown_table
 
 import hybridsde as hs
 from hybridsde.baselines import VectorAutoregression

@@ -81,6 +81,7 @@ from hybridsde.run import calibrate as calibrate
 from hybridsde.run import cite as cite
 from hybridsde.run import fit as fit
 from hybridsde.run import fit_certified as fit_certified
+from hybridsde.run import fit_each as fit_each
 from hybridsde.run import frozen_drift as frozen_drift
 from hybridsde.simulate import AbstractDifferentiatedSolver as AbstractDifferentiatedSolver
 from hybridsde.simulate import AbstractSolver as AbstractSolver

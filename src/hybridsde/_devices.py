@@ -37,6 +37,15 @@ def _cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+def join_processes(coordinator: str, count: int, number: int) -> None:
+    """Let `count` processes, here or on other machines, share the work of one fit.
+
+    All of them run the same program on the same data; `number` is which of them this one is, from
+    0 on, and 0 listens at `coordinator`, as host:port. Must come before the first computation.
+    """
+    jax.distributed.initialize(coordinator, count, number)
+
+
 AXIS = "device"
 PATHS_PER_DEVICE = 128
 """Fewer paths than this for each device are simulated on one: moving them would cost more."""
@@ -55,12 +64,13 @@ def over_paths(
 ) -> PyTree:
     """Split samples over all devices, or else series, where there are paths enough.
 
+    The devices are those of all processes that `join_processes` has brought together.
     Only what is being compiled is split, and only where the number of devices divides that of
     samples or series. `function` maps its share to arrays that begin with the axes sample × path
     and series. Results do not depend on the number of devices.
     """
     samples, _, series = numbers.shape
-    devices = jax.local_device_count()
+    devices = jax.device_count()
     compiled = isinstance(weight_keys, Tracer)
     enough = devices > 1 and numbers.size >= devices * PATHS_PER_DEVICE
     spread = enough and compiled and not _inside.get()
@@ -77,11 +87,12 @@ def over_paths(
     def share(arrays: PyTree, *rest: PyTree) -> PyTree:
         return function(eqx.combine(arrays, static), *rest)
 
-    return _shard(share, specs, out)(arrays, batch, weight_keys, calls, numbers)
+    found = jax.devices()
+    return _shard(share, specs, out, found)(arrays, batch, weight_keys, calls, numbers)
 
 
-def _shard(function: Callable, specs: Any, out: PartitionSpec) -> Callable:
-    mesh = Mesh(np.array(jax.local_devices()), (AXIS,))
+def _shard(function: Callable, specs: Any, out: PartitionSpec, devices: list) -> Callable:
+    mesh = Mesh(np.array(devices), (AXIS,))
 
     def share(*args: PyTree) -> PyTree:
         token = _inside.set(True)
@@ -125,5 +136,5 @@ def over_seeds(function: Callable, *args: PyTree, one_by_one: bool = False) -> P
     if len(fill) != count:
         arrays = jax.tree.map(lambda leaf: leaf[fill], arrays)
     spec = PartitionSpec(AXIS)
-    result = _shard(share, spec, spec)(arrays)
+    result = _shard(share, spec, spec, jax.local_devices())(arrays)
     return result if len(fill) == count else jax.tree.map(lambda leaf: leaf[:count], result)

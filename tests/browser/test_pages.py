@@ -3,12 +3,11 @@
 Chromium is looked for on the path. Pictures are kept where HYBRIDSDE_PICTURES names a folder.
 """
 
-import os
-import shutil
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from chromium import CHROMIUM, faults, keep, launched, watched
 
 import hybridsde as hs
 from helpers import tiny_model, untrained_run, wiggles
@@ -18,22 +17,17 @@ from hybridsde.project.split import Split
 from hybridsde.report.look import write_look
 from hybridsde.report.page import write_page
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the path"),
 ]
 OWN = ("file:", "data:", "blob:")
-SERIOUS = ("serious", "critical")
 
 
 @pytest.fixture(scope="module")
 def browser():
-    with playwright.sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -72,40 +66,19 @@ def first_look(tmp_path_factory):
 @pytest.fixture
 def opened(browser):
     """Opens a page and watches what it asks for and complains about."""
-    contexts, wrong = [], []
+    pages, wrong = [], []
 
-    def open_page(path: Path, width: int = 1200, height: int = 900, dark: bool = False):
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme="dark" if dark else "light",
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.on("request", lambda one: None if one.url.startswith(OWN) else wrong.append(one.url))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    def open_page(path: Path, width: int = 1200, dark: bool = False):
+        page = watched(browser, OWN, wrong, width, dark)
+        pages.append(page)
         page.goto(path.as_uri())
         page.wait_for_selector(".main-svg")
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page in pages:
+        page.context.close()
     assert not wrong
-
-
-def keep(page, name: str) -> None:
-    folder = os.environ.get("HYBRIDSDE_PICTURES")
-    if folder:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
-
-
-def faults(page) -> list[str]:
-    """Serious faults that axe finds."""
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe")
-    found = axe.Axe().run(page).response["violations"]
-    return [f"{one['id']}: {one['help']}" for one in found if one["impact"] in SERIOUS]
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (420, True)])

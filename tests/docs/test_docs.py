@@ -60,6 +60,7 @@ WITH_CODE = [
     "CONTRIBUTING.md",
     "docs/baselines.md",
     pytest.param("docs/history.md", marks=pytest.mark.slow),
+    pytest.param("docs/scale.md", marks=pytest.mark.slow),
     pytest.param("README.md", marks=pytest.mark.slow),
     pytest.param("docs/certificates.md", marks=pytest.mark.long),
     pytest.param("docs/tutorials/tank.md", marks=pytest.mark.long),

@@ -11,7 +11,8 @@ from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
 from helpers import assert_mean_close
 from hybridsde import EulerMaruyama, HybridSDE, Trajectories, equations
 from hybridsde.data import Batch
-from hybridsde.estimate.states import backward_paths, factor, smoothed, track
+from hybridsde.estimate.kalman import ExtendedKalman
+from hybridsde.estimate.states import backward_paths, factor, smoothed
 
 RATES = np.array([[-0.8, 1.0], [-1.2, -0.3]])
 SPREAD, NOISE = np.array([0.3, 0.2]), 0.15
@@ -45,7 +46,9 @@ def found_states(data, model):
     built = model.init(batch, key=jr.key(0))
     series = jax.tree.map(lambda leaf: leaf[0], batch)
     sde = built.driven_by(built.network.mean())
-    return eqx.filter_jit(lambda: track(built, sde, EulerMaruyama(), series))()
+    return eqx.filter_jit(
+        lambda: ExtendedKalman().track(built, sde, EulerMaruyama(), series, None)
+    )()
 
 
 def joint(data):

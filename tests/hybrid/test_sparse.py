@@ -56,7 +56,7 @@ def likelihood_of(data, **settings):
     spec = hs.HybridSDE(learned="library", functions=(), **settings)
     batch = Batch.of(data)
     model = spec.init(batch, key=jr.key(0))
-    return LogLikelihood(model, model.network.basis, EulerMaruyama(), batch), model
+    return LogLikelihood(model, model.network.mean(), EulerMaruyama(), batch), model
 
 
 def test_the_information_of_a_constant_drift_is_time_over_g_squared():
@@ -322,7 +322,7 @@ def test_a_library_can_go_on_by_an_objective(swung):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learned": "forest"}, "`learned` must be auto, network, library or process"),
+        ({"learned": "forest"}, "`learned` must be auto, library, process, ensemble or network"),
         ({"learned": ("network", "library")}, "cannot be learned beside"),
         ({"terms": ("x*w",)}, "names 'w', but it may depend on x, v"),
         ({"functions": ("sinus",)}, "`functions` names 'sinus'"),

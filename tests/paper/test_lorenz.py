@@ -93,6 +93,7 @@ def test_demo_writes_what_it_says(tmp_path):
         "true equations",
     ]
     assert (tmp_path / "forecast.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "hybrid" / "report.html").exists()
 
 
 def test_presets_are_the_papers_and_ours():

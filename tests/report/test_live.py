@@ -9,8 +9,10 @@ import pytest
 import hybridsde as hs
 from helpers import tiny_model, untrained_run, wiggles
 from hybridsde._parameters import Bounded, Fixed, Free, Positive
+from hybridsde.report.bands import plain
 from hybridsde.report.html import embedded
-from hybridsde.report.live import _moved, _what_if, live_content, plain
+from hybridsde.report.live import live_content
+from hybridsde.report.whatif import moved_to, what_if
 
 
 def test_nothing_in_the_data_can_end_the_script():
@@ -35,8 +37,8 @@ def test_numbers_keep_five_digits_of_their_range_and_gaps_are_null():
     "parameter", [Bounded.of(2.0, 0.1, 2.5), Positive.of(2.0), Free(2.0), Fixed(np.array(2.0))]
 )
 def test_a_parameter_moves_inside_its_limits(parameter):
-    assert float(_moved(parameter, 1.5).value) == pytest.approx(1.5, rel=1e-5)
-    high = float(_moved(parameter, 9.0).value)
+    assert float(moved_to(parameter, 1.5).value) == pytest.approx(1.5, rel=1e-5)
+    high = float(moved_to(parameter, 9.0).value)
     assert high == pytest.approx(2.5 if isinstance(parameter, Bounded) else 9.0, rel=1e-2)
 
 
@@ -48,7 +50,7 @@ def test_what_if_changes_what_it_says():
     model = tiny_model(
         physics=hs.equations("dx = k*u", k=2.0), inputs=("u",), diffusion=0.05, noise=0.05
     )
-    found = _what_if(untrained_run(model, pushed), pushed)
+    found = what_if(untrained_run(model, pushed), pushed)
     assert found is not None
     levers = {(one["kind"], one["name"]): one for one in found["levers"]}
     assert set(levers) == {("start", "x"), ("start", "y"), ("input", "u"), ("parameter", "k")}

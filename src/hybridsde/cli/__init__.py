@@ -6,4 +6,6 @@ from hybridsde.cli import demo as _demo  # noqa: F401
 from hybridsde.cli import forecasts as _forecasts  # noqa: F401
 from hybridsde.cli import project as _project  # noqa: F401
 from hybridsde.cli import results as _results  # noqa: F401
+from hybridsde.cli import scale as _scale  # noqa: F401
+from hybridsde.cli import studio as _studio  # noqa: F401
 from hybridsde.cli.app import app as app

@@ -10,8 +10,8 @@ from typer.core import TyperGroup
 from hybridsde._errors import FitFailed, InputError
 
 WAY = (
-    "demo", "look", "init", "check", "fit", "report", "forecast", "states", "score", "discover",
-    "compare", "certify", "verify", "reproduce",
+    "demo", "studio", "look", "init", "check", "fit", "report", "forecast", "states", "score",
+    "discover", "compare", "certify", "verify", "sweep", "fleet", "reproduce",
 )  # fmt: skip
 """Commands in the order in which somebody with a table needs them."""
 

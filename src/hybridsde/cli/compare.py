@@ -8,6 +8,7 @@ from rich.console import Console
 
 from hybridsde._errors import InputError
 from hybridsde.cli.app import app
+from hybridsde.cli.engine_options import Address, Engine, Workers
 from hybridsde.cli.options import Config, Json, Quiet, notices, resumable
 
 
@@ -40,6 +41,9 @@ def compare(
         bool,
         typer.Option("--resume", help="Go on with a comparison that was stopped, or add systems."),
     ] = False,
+    engine: Engine = "local",
+    address: Address = None,
+    workers: Workers = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -54,6 +58,8 @@ def compare(
     project; with --origins also backtest.csv and backtest.png/svg.
     """
     from hybridsde._files import write_whole
+    from hybridsde.cli.engines import LOCAL, executor_of, job_progress, settle_devices
+    from hybridsde.engine.comparison import FOLDER, ComparisonJob, compare_through
     from hybridsde.project.compare import others, summarise, variants, verdict
     from hybridsde.project.comparison_folder import backtest_into, check_folder, compare_into
     from hybridsde.project.project import Project
@@ -72,6 +78,7 @@ def compare(
         raise InputError("--horizon goes with --origins.")
     console = Console(stderr=as_json)
     again = ["compare", config, "--out", out, "--seeds", seeds, "--methods", methods]
+    again += [] if engine == LOCAL else ["--engine", engine]
     for name, asked in (("--origins", origins), ("--horizon", horizon)):
         again += [] if asked is None else [name, asked]
     with notices(console):
@@ -79,11 +86,23 @@ def compare(
         ahead = horizon_of(project.settings.forecast, horizon) if origins else None
         check_folder(out, project, seeds, resume=resume)
         compared = others(project, methods)
-        known = len(variants(project)) * project.training.epochs
         bars = Console(stderr=as_json, quiet=quiet)
-        whole = None if compared or resume else known
-        with resumable(*again), fit_progress(bars, whole) as watch:
-            scores = compare_into(out, project, seeds, watch, compared, resume=resume)
+        with resumable(*again):
+            if engine == LOCAL:
+                known = len(variants(project)) * project.training.epochs
+                with fit_progress(bars, None if compared or resume else known) as watch:
+                    scores = compare_into(out, project, seeds, watch, compared, resume=resume)
+            else:
+                job = ComparisonJob.of(project, out, seeds, methods)
+                candidates = [*variants(project), *compared]
+                devices = settle_devices(out / FOLDER)
+                with (
+                    executor_of(engine, address, workers, devices) as executor,
+                    job_progress(bars, "systems") as report,
+                ):
+                    scores = compare_through(
+                        job, project, candidates, executor, devices, report, resume=resume
+                    )
     table = summarise(scores)
     write_whole(out / "comparison.csv", table.to_csv(index=False))
     write_whole(out / "comparison.md", comparison_markdown(table))

@@ -38,6 +38,12 @@ def forecast(
     hidden: Annotated[
         bool, typer.Option("--hidden", help="Also states that are not measured.")
     ] = False,
+    layout: Annotated[
+        str,
+        typer.Option(
+            "--format", help="Columns of the table: `own`, or `nixtla`: unique_id, ds, hybridsde, …"
+        ),
+    ] = "own",
     trust: Trust = False,
 ) -> None:
     """Go on after the last measured row of every trajectory, with quantiles.
@@ -48,17 +54,23 @@ def forecast(
     times of the data are forecast.
 
     CSV and Parquet hold mean, standard deviation and quantiles of what would be measured; .nc
-    holds every draw of states and measurements.
+    holds every draw of states and measurements. With --format nixtla they hold unique_id, ds,
+    hybridsde (the mean), and the ends of the 50 % and 90 % intervals as hybridsde-lo-90, …
     """
     from hybridsde.forecast.export import write_forecast
+    from hybridsde.project.exchange import OWN, check_layout, write_long_frame
     from hybridsde.project.recordings import forecast_run
 
     console = Console()
     if steps and times:
         raise InputError("Give --steps or --times, not both.")
+    check_layout(layout, out)
     with notices(console):
         found, calendar = forecast_run(run, data, steps, times, draws, begin=begin, trust=trust)
-        write_forecast(found, out, hidden=hidden, calendar=calendar)
+        if layout == OWN:
+            write_forecast(found, out, hidden=hidden, calendar=calendar)
+        else:
+            write_long_frame(found, out, calendar)
     sizes = found.observations.sizes
     console.print(
         f"Wrote {out}: {sizes['trajectory']} trajectories, {sizes['time']} times, "
@@ -79,6 +91,13 @@ def states(
         bool, typer.Option("--filtered", help="Given the rows up to each, not all of them.")
     ] = False,
     draws: Annotated[int | None, typer.Option(min=2, max=MOST_DRAWS, help="Sampled paths.")] = None,
+    estimator: Annotated[
+        str,
+        typer.Option(
+            help="extended (Kalman), cubature, unscented, ensemble, particles, parallel (in time, "
+            "for a GPU), or auto: the first, unless particles explain the record better."
+        ),
+    ] = "auto",
     trust: Trust = False,
 ) -> None:
     """Estimate every state at every row of a record, also those that nobody measured.
@@ -92,12 +111,15 @@ def states(
 
     console = Console()
     with notices(console):
-        found, calendar = states_run(run, data, draws, smooth=not filtered, trust=trust)
+        found, calendar = states_run(
+            run, data, draws, smooth=not filtered, estimator=estimator, trust=trust
+        )
         write_table(found.table, found.dataset, out, calendar)
     evidence = float(found.log_evidence.sum())
     console.print(
         f"Wrote {out}: {found.states.sizes['trajectory']} trajectories, "
-        f"{', '.join(map(str, found.states['state'].values))}. Log evidence {evidence:.4g}.",
+        f"{', '.join(map(str, found.states['state'].values))}. Log evidence {evidence:.4g}. "
+        f"Estimator: {found.estimator}. {found.why}",
         soft_wrap=True,
     )
 

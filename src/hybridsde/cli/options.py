@@ -1,6 +1,8 @@
 """What commands share: their options, notices about the input, and Ctrl-C."""
 
+import os
 import shlex
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -53,3 +55,10 @@ def resumable(*again: object) -> Iterator[None]:
         command = shlex.join(str(word) for word in ("hybridsde", *again, "--resume"))
         Console(stderr=True).print(f"Stopped. Go on with: {command}", soft_wrap=True, markup=False)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def can_open() -> bool:
+    """Whether somebody sits at a screen: a terminal, and a display where the system has them."""
+    shown = os.name == "nt" or sys.platform == "darwin"
+    seen = shown or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return bool(sys.stdout.isatty() and seen)

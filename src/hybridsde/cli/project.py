@@ -104,12 +104,23 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a fit that was stopped or killed.")
     ] = False,
+    coordinator: Annotated[
+        str | None,
+        typer.Option(help="For one large fit by several processes: host:port of the first."),
+    ] = None,
+    processes: Annotated[int, typer.Option(min=1, help="With --coordinator: how many.")] = 1,
+    process: Annotated[
+        int, typer.Option(min=0, help="With --coordinator: which this is; 0 writes the folder.")
+    ] = 0,
     quiet: Quiet = False,
 ) -> None:
     """Fit the model that CONFIG describes and save it in the folder OUT.
 
     Ctrl-C, a crash or a power cut lose at most a few seconds of work: --resume goes on, and ends
     with the same numbers.
+
+    One large fit can be shared by processes on several machines: call each with the same
+    --coordinator and --processes, and its own number as --process.
     """
     from hybridsde.project.project import Project, check_target
     from hybridsde.report.overview import fit_notes, score_table
@@ -117,6 +128,11 @@ def fit(
 
     console = Console()
     began = time.monotonic()
+    if coordinator is not None:
+        _join(coordinator, processes, process, resume=resume)
+    if process:
+        Project.open(config).fit_beside()
+        return
     check_target(out, resume=resume)
     with notices(console):
         project = Project.open(config)
@@ -130,3 +146,14 @@ def fit(
         console.print(score_table(run.metadata.test_scores, title))
     seconds = time.monotonic() - began
     console.print(f"Wrote {out} in {seconds:.0f} s. Next: hybridsde report {out}", soft_wrap=True)
+
+
+def _join(coordinator: str, processes: int, process: int, *, resume: bool) -> None:
+    """Bring processes together before anything is computed."""
+    from hybridsde._devices import join_processes
+
+    if process >= processes:
+        raise InputError(f"--process counts from 0 to {processes - 1}.")
+    if resume:
+        raise InputError("--resume goes on with a fit of one process, without --coordinator.")
+    join_processes(coordinator, processes, process)

@@ -95,7 +95,7 @@ def row_scores(
 
     Has forward-mode gradients.
     """
-    found = innovations(model, model.driven_by(model.network.mean()), solver, batch)
+    found = innovations(model, model.typical(), solver, batch)
     return jax.vmap(jax.vmap(lambda row: row.log_prob))(found)
 
 

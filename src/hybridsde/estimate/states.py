@@ -1,6 +1,6 @@
 """What is known of every state, hidden ones too, at every step: filtered, and smoothed.
 
-The forward pass is the filter of the loss, with everything kept. The backward passes are those of
+The forward pass is that of an estimator, with everything kept. The backward passes are those of
 Rauch, Tung and Striebel (1965) for means and covariances, and backward sampling (Carter and Kohn
 1994; Frühwirth-Schnatter 1994) for whole paths.
 """
@@ -10,12 +10,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from hybridsde._types import Array, Float, PyTree
-from hybridsde.data import Batch, Grid
-from hybridsde.estimate.filter import carried, first_state, observe
+from hybridsde._types import Array, Float
+from hybridsde.data import Grid
 from hybridsde.estimate.gaussian import GaussianState
-from hybridsde.model import SDE, BayesianSDE
-from hybridsde.simulate import AbstractSolver
 
 ROUNDING = 8.0
 """So many rounding errors, for each state, are added to the diagonal of a scaled covariance."""
@@ -43,27 +40,6 @@ class Track(eqx.Module):
     def whole(self) -> GaussianState:
         """p(h_k | y_1..k) with the first row in front."""
         return _joined(self.first, self.told)
-
-
-def track(
-    model: BayesianSDE, sde: SDE, solver: AbstractSolver, series: Batch, noise: PyTree = None
-) -> Track:
-    """Filter one series and keep everything: m, P before and after every row, and the slopes."""
-    grid = series.grid(solver.substeps, model.interpolation)
-    y = series.values[grid.row]
-    seen = series.observed[grid.row] & (grid.row > 0)[:, None]
-
-    def advance(state: GaussianState, x):
-        grid, noise, y, seen = x
-        step = solver.transition(sde, grid.t, state.mean, grid.u, grid.dt, noise)
-        foretold = carried(sde, step, grid.dt, state)
-        told, found = observe(model.observation, y, seen, foretold)
-        told = GaussianState(sde.clip(told.mean), told.covariance)
-        return told, (told, foretold, step.by_state, found.log_prob)
-
-    first = first_state(model, series)
-    _, (told, foretold, slope, log_prob) = lax.scan(advance, first, (grid, noise, y, seen))
-    return Track(first, told, foretold, slope, log_prob)
 
 
 def smoothed(found: Track) -> GaussianState:

@@ -13,6 +13,7 @@ from hybridsde.forecast.forecaster import StatesGiven as StatesGiven
 from hybridsde.forecast.forecaster import noise_spread as noise_spread
 from hybridsde.forecast.inference import AbstractInference as AbstractInference
 from hybridsde.forecast.inference import ClosedForm as ClosedForm
+from hybridsde.forecast.inference import FromRandomStarts as FromRandomStarts
 from hybridsde.forecast.inference import GradientDescent as GradientDescent
 from hybridsde.forecast.inference import estimated as estimated
 from hybridsde.forecast.scores import SCORES as SCORES

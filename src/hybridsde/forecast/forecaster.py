@@ -9,6 +9,7 @@ import jax.random as jr
 from hybridsde._parameters import Relative
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Batch
+from hybridsde.estimate.estimator import AbstractEstimator
 from hybridsde.model import AbstractObservation
 
 
@@ -108,6 +109,7 @@ class AbstractStateEstimator(AbstractForecaster):
         draws: int,
         *,
         smooth: bool,
+        estimator: AbstractEstimator,
         paths_per_weight: int = 1,
         key: PRNGKeyArray,
     ) -> StatesGiven:

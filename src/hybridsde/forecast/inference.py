@@ -7,6 +7,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
@@ -143,6 +144,57 @@ class ClosedForm(AbstractInference):
             np.full(count, one.epochs),
             np.full(count, one.kept),
         )
+
+
+@dataclass(frozen=True)
+class FromRandomStarts(AbstractInference):
+    """All numbers are found at once, from a start that a key decides."""
+
+    estimate: Callable[[Batch, tuple[Callback, ...], PRNGKeyArray], Fitted[AbstractForecaster]]
+
+    def fit(
+        self,
+        data: Batch,
+        *,
+        validation: Batch | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: Checkpoint | None = None,
+        key: PRNGKeyArray,
+    ) -> Fitted[AbstractForecaster]:
+        """Nothing is chosen on validation data, and nothing is worth a checkpoint."""
+        del validation, checkpoint
+        return self.estimate(data, tuple(callbacks), key)
+
+    def fit_many(
+        self,
+        data: Batch,
+        *,
+        validation: Batch | None = None,
+        callbacks: Iterable[Callback] = (),
+        keys: Keys,
+    ) -> Fitted[AbstractForecaster]:
+        """One key after the other, by one program; histories are filled up at their ends."""
+        del validation
+        each = [self.estimate(data, tuple(callbacks), key) for key in keys]
+        _, static = eqx.partition(each[0].model, eqx.is_array)
+        arrays = [eqx.filter(one.model, eqx.is_array) for one in each]
+        longest = max(int(one.epochs) for one in each)
+        rows = {
+            name: np.stack([_filled(one.history[name], longest) for one in each], 1)
+            for name in each[0].history
+        }
+        return Fitted(
+            eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), static),
+            rows,
+            *(np.stack([getattr(one, name) for one in each]) for name in STATES_OF_A_FIT),
+        )
+
+
+STATES_OF_A_FIT = ("diverged", "epochs", "kept")
+
+
+def _filled(rows: np.ndarray, length: int) -> np.ndarray:
+    return np.pad(rows, (0, length - len(rows)), constant_values=np.nan)
 
 
 def estimated(forecaster: AbstractForecaster) -> Fitted[AbstractForecaster]:

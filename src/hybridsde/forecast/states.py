@@ -1,6 +1,6 @@
 """What a record says of the states: labelled draws, imputed values, innovations, evidence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -8,9 +8,12 @@ import jax.random as jr
 import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.stats import kurtosis
 
 from hybridsde._types import PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
+from hybridsde.estimate.choices import AUTO, EXTENDED, PARTICLES, estimator_of
+from hybridsde.estimate.estimator import AbstractEstimator
 from hybridsde.forecast.export import summarised
 from hybridsde.forecast.forecast import label
 from hybridsde.forecast.forecaster import AbstractStateEstimator, StatesGiven
@@ -19,6 +22,12 @@ from hybridsde.forecast.spec import ModelSpec
 
 PATH_STEPS = 2_000_000
 """Steps of all drawn paths in one call, which bounds the memory that they take."""
+EXCESS, TAIL_ERRORS = 1.0, 4.0
+"""Tails are heavy where the kurtosis exceeds a Gaussian's by this much and so many errors of it."""
+FEWEST = 30
+"""Errors that say something of tails."""
+CLEARLY = 2.0
+"""Particles must be better than a Gaussian by so much in log evidence."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +46,10 @@ class StateEstimate:
     """Ln p(y_1, y_2, … | y_0) of each trajectory, the weights integrated out."""
     effective: xr.DataArray
     """How many draws of the weights a trajectory leaves; few: it says much about them."""
+    estimator: str
+    """How the states were estimated, by name."""
+    why: str
+    """Why so, in a sentence."""
 
     def mean(self) -> xr.DataArray:
         """Mean of the states."""
@@ -68,6 +81,56 @@ def estimate_states(
     data: Trajectories,
     *,
     smooth: bool,
+    estimator: str = AUTO,
+    draws: int,
+    key: PRNGKeyArray,
+) -> StateEstimate:
+    """The states of every trajectory, by a named estimator or by one that suits.
+
+    With "auto" a Gaussian is carried along, and looked at: where the errors from row to row have
+    much heavier tails than a Gaussian, particles are tried too, and kept where the record is
+    likelier under them.
+    """
+
+    def estimated(name: str, why: str) -> StateEstimate:
+        return _estimate(spec, forecaster, data, name, why, smooth=smooth, draws=draws, key=key)
+
+    if estimator != AUTO:
+        estimator_of(estimator)
+        return estimated(estimator, "As asked for.")
+    found = estimated(EXTENDED, "Errors from row to row look Gaussian.")
+    tails = heavy_tails(found.innovations.values)
+    if tails is None:
+        return found
+    tried = estimated(PARTICLES, "")
+    gain = float(tried.log_evidence.sum() - found.log_evidence.sum())
+    said = f"{tails}; the log evidence of particles is {gain:+.1f} beside that of a Gaussian."
+    better = gain > CLEARLY
+    return replace(tried if better else found, why=said[0].upper() + said[1:])
+
+
+def heavy_tails(z: np.ndarray) -> str | None:
+    """What is not Gaussian about standardised errors; None where nothing is.
+
+    The kurtosis of n normal numbers is 3 ± √(24/n).
+    """
+    z = z[np.isfinite(z)]
+    if len(z) < FEWEST:
+        return None
+    excess = float(kurtosis(z))
+    if excess < max(EXCESS, TAIL_ERRORS * np.sqrt(24 / len(z))):
+        return None
+    return f"errors from row to row have heavy tails (kurtosis {3 + excess:.1f}, a Gaussian 3)"
+
+
+def _estimate(
+    spec: ModelSpec,
+    forecaster: AbstractStateEstimator,
+    data: Trajectories,
+    estimator: str,
+    why: str,
+    *,
+    smooth: bool,
     draws: int,
     key: PRNGKeyArray,
 ) -> StateEstimate:
@@ -75,10 +138,12 @@ def estimate_states(
     shared = 1 if draws % PATHS_PER_WEIGHT else PATHS_PER_WEIGHT
     batch = spec.batch(data)
     size = max(1, PATH_STEPS // max(1, draws * batch.solver_steps(1)))
+    chosen = estimator_of(estimator)
     parts = []
     for begin in range(0, len(data), size):
         some = batch.take(jnp.arange(begin, min(begin + size, len(data))))
-        parts.append(_states(forecaster, some, draws, smooth, shared, jr.fold_in(key, begin)))
+        own = jr.fold_in(key, begin)
+        parts.append(_states(forecaster, some, chosen, draws, smooth, shared, own))
     observation = forecaster.observation
     states = np.concatenate([np.asarray(one.states) for one in parts], 1)
     seen = [np.asarray(observation.raw(observation.mean(one.states))) for one in parts]
@@ -95,6 +160,8 @@ def estimate_states(
         label(innovations[None], *where, spec.observations, "obs").isel(draw=0, drop=True),
         per_trajectory("log_evidence"),
         per_trajectory("effective"),
+        estimator,
+        why,
     )
 
 
@@ -102,9 +169,12 @@ def estimate_states(
 def _states(
     forecaster: AbstractStateEstimator,
     batch: Batch,
+    estimator: AbstractEstimator,
     draws: int,
     smooth: bool,
     shared: int,
     key: PRNGKeyArray,
 ) -> StatesGiven:
-    return forecaster.states_given(batch, draws, smooth=smooth, paths_per_weight=shared, key=key)
+    return forecaster.states_given(
+        batch, draws, smooth=smooth, estimator=estimator, paths_per_weight=shared, key=key
+    )

@@ -13,7 +13,13 @@ from hybridsde._parameters import AbstractParameter, Fixed, Free, Positive, Rela
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.hybrid.checks import ENDLESS, INFER, check_bounds, visible
-from hybridsde.hybrid.declaration import LIBRARY, PROCESS, AbstractDeclaration
+from hybridsde.hybrid.declaration import (
+    ENSEMBLE_ACTIVATION,
+    ENSEMBLE_UNITS,
+    LIBRARY,
+    PROCESS,
+    AbstractDeclaration,
+)
 from hybridsde.model.bayesian import (
     AbstractBayesianNetwork,
     BayesianMLP,
@@ -184,12 +190,15 @@ def network_of(declared: AbstractDeclaration, *, key: PRNGKeyArray) -> AbstractB
     if not declared.pieces:
         return NothingLearned(states)
     assert declared.hidden is not None
-    widths = (len(declared.features), *declared.hidden, states)
+    units, activation = declared.hidden, declared.activation
+    if declared.ensemble:
+        units, activation = ENSEMBLE_UNITS, ENSEMBLE_ACTIVATION
+    widths = (len(declared.features), *units, states)
 
     def one(key: PRNGKeyArray) -> BayesianMLP:
         return BayesianMLP.init(
             widths,
-            declared.activation,
+            activation,
             sd=declared.initial_sd,
             prior_sd=declared.prior_sd,
             last=declared.last_layer,

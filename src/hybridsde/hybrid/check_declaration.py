@@ -19,6 +19,7 @@ from hybridsde.hybrid.build import (
 from hybridsde.hybrid.checks import check_bounds, check_starts_given
 from hybridsde.hybrid.declaration import (
     AUTO,
+    ENSEMBLE,
     LIBRARY,
     MOST_COEFFICIENTS,
     NETWORK,
@@ -87,17 +88,21 @@ def check_declaration(d: AbstractDeclaration) -> None:
 
 def _check_learned(d: AbstractDeclaration) -> None:
     kinds = (d.learned,) if isinstance(d.learned, str) else tuple(d.learned)
-    known = (NETWORK, LIBRARY, PROCESS)
+    known = (NETWORK, ENSEMBLE, LIBRARY, PROCESS)
     if kinds != (AUTO,) and (not kinds or any(kind not in known for kind in kinds)):
         raise ValueError(
-            f"`learned` must be {AUTO}, {NETWORK}, {LIBRARY} or {PROCESS}, or {LIBRARY} and "
-            f"{PROCESS} together, but is {d.learned!r}. Say hidden=None to learn nothing."
+            f"`learned` must be {AUTO}, {LIBRARY}, {PROCESS}, {ENSEMBLE} or {NETWORK}, or "
+            f"{LIBRARY} and {PROCESS} together, but is {d.learned!r}. Say hidden=None to learn "
+            "nothing."
         )
-    if NETWORK in kinds and len(kinds) > 1:
+    alone = next((kind for kind in (NETWORK, ENSEMBLE) if kind in kinds), None)
+    if alone is not None and len(kinds) > 1:
         raise ValueError(
-            f"A {NETWORK} cannot be learned beside {' and '.join(set(kinds) - {NETWORK})}: take "
-            f"({LIBRARY!r}, {PROCESS!r}), or the {NETWORK} alone."
+            f"A {alone} cannot be learned beside {' and '.join(set(kinds) - {alone})}: take "
+            f"({LIBRARY!r}, {PROCESS!r}), or the {alone} alone."
         )
+    if alone == ENSEMBLE and d.weights != "path":
+        raise ValueError(f"Weights of an {ENSEMBLE} are held along a path: leave `weights` out.")
     if d.latent is not None and kinds not in ((AUTO,), (NETWORK,)):
         raise ValueError(f"Latent states mean nothing by themselves: `learned` must be {NETWORK}.")
     if d.degree is not None:

@@ -19,11 +19,14 @@ from hybridsde.model.start import AbstractStart
 from hybridsde.physics import AbstractPhysics, NoPhysics
 
 NETWORK, LIBRARY, PROCESS, AUTO = "network", "library", "process", "auto"
+ENSEMBLE = "ensemble"
 """Kinds of learned parts, and the wish that the evidence may choose."""
 MOST_TERMS = 36
 """A library without a degree has no more products than this."""
 MOST_COEFFICIENTS = 1500
 """Larger libraries are refused: their covariance alone would fill the memory."""
+ENSEMBLE_MEMBERS, ENSEMBLE_UNITS, ENSEMBLE_ACTIVATION = 16, (8,), "tanh"
+"""An ensemble: so many networks, and their hidden units. Second-order steps need small ones."""
 CHOICES_IN_A_STEP = 4
 """Draws of the coefficients of a library in a gradient step."""
 Start = float | int | str | Sequence[float | int]
@@ -117,11 +120,18 @@ class AbstractDeclaration(ModelSpec):
     @property
     def linear(self) -> bool:
         """Whether the learned part is linear in its coefficients."""
-        return bool(self.pieces) and NETWORK not in self.pieces
+        return bool(self.pieces) and not {NETWORK, ENSEMBLE} & {*self.pieces}
+
+    @property
+    def ensemble(self) -> bool:
+        """Whether the learned part is an ensemble of small networks."""
+        return ENSEMBLE in self.pieces
 
     @property
     def networks(self) -> int:
         """How many networks are trained: one where a mixture makes no sense, none without any."""
+        if self.ensemble:
+            return ENSEMBLE_MEMBERS
         if NETWORK not in self.pieces:
             return 0
         return 1 if self.latent is not None or self.weights != "path" else self.members

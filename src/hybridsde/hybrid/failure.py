@@ -30,7 +30,7 @@ def why_not_finite(spec: ModelSpec, forecaster: AbstractForecaster, batch: Batch
     one = jax.tree.map(lambda leaf: leaf[series], batch)
     grid = one.grid(solver.substeps, model.interpolation)
     start = model.initial_state(one, jnp.zeros(model.start_normals))
-    sde = model.driven_by(model.network.mean())
+    sde = model.typical()
 
     def walk(h, x):
         after = sde.clip(solver.transition(sde, x.t, h, x.u, x.dt, None).mean)

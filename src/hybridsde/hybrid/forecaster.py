@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from hybridsde._parameters import Fixed, Relative, trainable
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
+from hybridsde.estimate.estimator import AbstractEstimator
 from hybridsde.forecast import (
     AbstractBayesianForecaster,
     AbstractStateEstimator,
@@ -81,10 +82,11 @@ class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
         draws: int,
         *,
         smooth: bool,
+        estimator: AbstractEstimator,
         paths_per_weight: int = 1,
         key: PRNGKeyArray,
     ) -> StatesGiven:
-        """By an extended Kalman filter under each draw of the weights."""
+        """By the estimator under each draw of the weights."""
         if not isinstance(self.observation, GaussianObservation):
             raise ValueError("States behind a decoder cannot be filtered; `forecast` encodes them.")
         return states_given(
@@ -93,6 +95,7 @@ class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
             batch,
             draws,
             smooth=smooth,
+            estimator=estimator,
             paths_per_weight=paths_per_weight,
             key=key,
         )

@@ -36,7 +36,7 @@ class FrozenDrift(AbstractPhysics):
             )
         if declared.positive:
             raise ValueError("A drift of logarithms cannot be frozen: leave `positive` out.")
-        sde = model.driven_by(model.network.mean())
+        sde = model.typical()
         return cls(Fixed(sde), tuple(declared.states), tuple(declared.inputs), declared)
 
     def __call__(

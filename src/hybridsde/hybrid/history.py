@@ -13,9 +13,10 @@ from jax import lax
 
 from hybridsde._types import Array, Float, Int, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
+from hybridsde.estimate.estimator import AbstractEstimator
 from hybridsde.estimate.filter import carried, first_state, observe
 from hybridsde.estimate.gaussian import GaussianState
-from hybridsde.estimate.states import at_rows, backward_paths, factor, track
+from hybridsde.estimate.states import at_rows, factor
 from hybridsde.forecast import StatesGiven
 from hybridsde.model import SDE, BayesianSDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver
@@ -185,6 +186,7 @@ def states_given(
     draws: int,
     *,
     smooth: bool,
+    estimator: AbstractEstimator,
     paths_per_weight: int = 1,
     key: PRNGKeyArray,
 ) -> StatesGiven:
@@ -198,36 +200,29 @@ def states_given(
     count = min(weights, NETWORKS)
     keys = jr.split(weight_key, count)
     numbers = jnp.arange(count * batch.count, dtype=jnp.uint32).reshape(count, batch.count)
-    grids = jax.vmap(lambda one: one.grid(solver.substeps, model.interpolation))(batch)
-    steps, rows = grids.dt.shape[1], batch.times.shape[1]
+    rows = batch.times.shape[1]
     each = -(-draws // count)
-    normals = jr.normal(path_key, (count, batch.count, each, steps + 1, model.states))
 
-    def one(sde: SDE, series: Batch, noise: PyTree, normals: Array):
-        found = track(model, sde, solver, series, noise)
+    def one(sde: SDE, series: Batch, noise: PyTree, key: PRNGKeyArray):
+        found = estimator(model, sde, solver, series, noise, draws=each, smooth=smooth, key=key)
         grid = series.grid(solver.substeps, model.interpolation)
-        if smooth:
-            paths = jax.vmap(lambda normal: backward_paths(found, normal))(normals)
-        else:
-            whole = found.whole
-            roots = jax.vmap(factor)(whole.covariance)
-            paths = whole.mean + jnp.einsum("kij,skj->ski", roots, normals)
-        paths = jax.vmap(lambda path: at_rows(jax.vmap(sde.clip)(path), grid, rows))(paths)
-        errors = at_rows(jnp.concatenate([found.first.mean[None], found.foretold.mean]), grid, rows)
-        spread = at_rows(
-            jnp.concatenate([found.first.covariance[None], found.foretold.covariance]), grid, rows
-        )
-        return paths, found.log_prob.sum(), errors, spread
 
-    def under_one(key: PRNGKeyArray, numbers: Array, normals: Array):
+        def rows_of(leaf: Array) -> Array:
+            return at_rows(leaf, grid, rows)
+
+        paths = jax.vmap(rows_of)(found.paths)
+        return paths, found.log_prob, rows_of(found.foretold), rows_of(found.covariance)
+
+    def under_one(key: PRNGKeyArray, numbers: Array, keys: Array):
         sde = model.draw(key=key)
         noise = weight_noise(sde, numbers, batch, solver, call_key)
         axes = (0, jax.tree.map(lambda _: 1, noise), 0)
-        return jax.vmap(lambda series, noise, normals: one(sde, series, noise, normals), axes)(
-            batch, noise, normals
+        return jax.vmap(lambda series, noise, key: one(sde, series, noise, key), axes)(
+            batch, noise, keys
         )
 
-    paths, log_evidence, means, covariances = jax.vmap(under_one)(keys, numbers, normals)
+    path_keys = jr.split(path_key, (count, batch.count))
+    paths, log_evidence, means, covariances = jax.vmap(under_one)(keys, numbers, path_keys)
     chosen = chosen_weights(log_evidence, draws, key=choice_key)
     use = jnp.cumsum(jax.nn.one_hot(chosen, count, axis=-1, dtype=jnp.int32), 0)
     nth = jnp.take_along_axis(use, chosen[..., None], -1)[..., 0] - 1

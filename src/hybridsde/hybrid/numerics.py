@@ -135,7 +135,7 @@ def known_rates(
     The 90 % quantile over rows, so that one odd row does not decide.
     """
     states, times, inputs = probes(model, batch, lift)
-    sde = model.driven_by(model.network.mean())
+    sde = model.typical()
     slopes = jax.jit(jax.vmap(lambda t, h, u: jax.jacfwd(lambda h: sde.known_part(t, h, u))(h)))(
         times, states, inputs
     )

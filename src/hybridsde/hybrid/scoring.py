@@ -17,13 +17,13 @@ import numpy as np
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
-from hybridsde._parameters import Fixed, trainable
+from hybridsde._parameters import trainable
 from hybridsde._types import Array, Float, PyTree
 from hybridsde.data import Batch
 from hybridsde.estimate.filter import innovations
 from hybridsde.model import BayesianSDE
 from hybridsde.model.bayesian import NothingLearned
-from hybridsde.model.library import Library
+from hybridsde.model.network import AbstractNetwork
 from hybridsde.simulate import AbstractSolver
 
 SIDE_BY_SIDE = 32
@@ -64,15 +64,20 @@ class Local:
 
 
 class LogLikelihood:
-    """Ln p(Y) as a function of coefficients and of all other learned numbers of a model.
+    """Ln p(Y) as a function of the coefficients of a network and all other numbers of a model.
 
-    Numbers are in one vector: coefficients in the order of column, state, then the others.
+    Numbers are in one vector: coefficients as they stand in the network, then the others. A
+    library has them in the order of column, state.
     """
 
-    def __init__(self, model: BayesianSDE, basis: Fixed, solver: AbstractSolver, batch: Batch):
+    def __init__(
+        self, model: BayesianSDE, network: AbstractNetwork, solver: AbstractSolver, batch: Batch
+    ):
         self._single = eqx.tree_at(lambda m: m.network, model, NothingLearned(model.states))
         with jax.enable_x64(True):
-            self._model, self._basis, self._batch = map(_double, (self._single, basis, batch))
+            self._model, self._network, self._batch = map(_double, (self._single, network, batch))
+            self.coefficients = ravel_pytree(eqx.filter(network, trainable(network)))[0].size
+            """How many there are."""
             moved, _ = eqx.partition(self._model, trainable(self._model))
             self.others = np.asarray(ravel_pytree(moved)[0])
             nowhere = jax.tree.map(jnp.zeros_like, moved)
@@ -81,12 +86,6 @@ class LogLikelihood:
             self.physical = np.asarray(ravel_pytree(marked)[0], bool)
             """Which of the others are parameters of the known physics."""
         self._solver = solver
-        self.shape = (basis.value.columns, model.states)
-
-    @property
-    def coefficients(self) -> int:
-        """How many there are."""
-        return self.shape[0] * self.shape[1]
 
     @property
     def start(self) -> Float[np.ndarray, " number"]:
@@ -95,10 +94,19 @@ class LogLikelihood:
 
     def __call__(self, theta: Float[np.ndarray, " number"]) -> Local:
         """The log-likelihood about a point."""
+        return self.about_each(theta[None])[0]
+
+    def about_each(self, thetas: Float[np.ndarray, "point number"]) -> list[Local]:
+        """The log-likelihood about several points, side by side."""
         with jax.enable_x64(True):
-            found = _local(jnp.asarray(theta), self._model, self._basis, self._solver, self._batch)
-        value, gradient, information, z = (np.asarray(one) for one in found)
-        return Local(theta, float(value), gradient, information, z)
+            found = _locals(
+                jnp.asarray(thetas), self._model, self._network, self._solver, self._batch
+            )
+        values, *others = (np.asarray(one) for one in found)
+        return [
+            Local(theta, float(value), *rest)
+            for theta, value, *rest in zip(thetas, values, *others, strict=True)
+        ]
 
     def model(self, theta: Float[np.ndarray, " number"]) -> BayesianSDE:
         """The model with its other numbers at a point, in single precision, and no learned part."""
@@ -118,22 +126,36 @@ def _double(tree: PyTree) -> PyTree:
 
 
 @eqx.filter_jit
-def _local(
-    theta: Float[Array, " number"],
+def _locals(
+    thetas: Float[Array, "point number"],
     model: BayesianSDE,
-    basis: Fixed,
+    network: AbstractNetwork,
     solver: AbstractSolver,
     batch: Batch,
 ) -> tuple[Array, Array, Array, Array]:
+    slopes = batch.solver_steps(solver.substeps) * batch.values.shape[-1] * thetas.size
+    together = max(1, min(SIDE_BY_SIDE, SLOPES // max(slopes, 1)))
+    return jax.vmap(lambda theta: _local(theta, model, network, solver, batch, together))(thetas)
+
+
+def _local(
+    theta: Float[Array, " number"],
+    model: BayesianSDE,
+    network: AbstractNetwork,
+    solver: AbstractSolver,
+    batch: Batch,
+    together: int,
+) -> tuple[Array, Array, Array, Array]:
     moved, held = eqx.partition(model, trainable(model))
+    weights, shape = eqx.partition(network, trainable(network))
     _, restore = ravel_pytree(moved)
-    shape = (basis.value.columns, model.states)
-    count = shape[0] * shape[1]
+    flat, fill = ravel_pytree(weights)
+    count = flat.size
 
     def of_series(series: Batch) -> tuple[tuple[Array, Array, Array], Array]:
         def emit(theta: Float[Array, " number"]):
             changed = eqx.combine(restore(theta[count:]), held)
-            sde = changed.driven_by(Library(coefficients=theta[:count].reshape(shape), basis=basis))
+            sde = changed.driven_by(eqx.combine(fill(theta[:count]), shape))
             one = jax.tree.map(lambda leaf: leaf[None], series)
             found = innovations(changed, sde, solver, one)
             error = jnp.where(found.seen, found.error, 0.0).reshape(-1)
@@ -149,8 +171,6 @@ def _local(
         z = jnp.where(seen, error * jnp.sqrt(weight), jnp.nan)
         return (value, gradient, information), z.reshape(-1, batch.values.shape[-1])
 
-    slopes = batch.solver_steps(solver.substeps) * batch.values.shape[-1] * len(theta)
-    together = max(1, min(SIDE_BY_SIDE, SLOPES // max(slopes, 1)))
     parts, z = lax.map(of_series, batch, batch_size=together)
     return *(part.sum(0) for part in parts), z
 
@@ -186,6 +206,14 @@ def ascend(
     Returns where it leads, the damping for the next step, and the gain; about the same point and
     without a gain where the step is not an improvement.
     """
+    tried = likelihood(about.at + damped_step(likelihood, about, prior, free, damping))
+    return after_step(about, tried, prior, damping)
+
+
+def damped_step(
+    likelihood: LogLikelihood, about: Local, prior: Prior, free: np.ndarray, damping: float
+) -> Float[np.ndarray, " number"]:
+    """δ of `ascend`, zero for what is not free."""
     moving = np.flatnonzero(free)
     slope = (about.gradient - prior.precision * (about.at - prior.mean))[moving]
     bend = (about.information + np.diag(prior.precision))[np.ix_(moving, moving)]
@@ -194,7 +222,13 @@ def ascend(
     step[moving] = np.linalg.solve(bend + np.diag(ridge), slope)
     count, most = likelihood.coefficients, FURTHEST * sizes(likelihood)
     step[count:] = np.clip(step[count:], -most, most)
-    tried = likelihood(about.at + step)
+    return step
+
+
+def after_step(
+    about: Local, tried: Local, prior: Prior, damping: float
+) -> tuple[Local, float, float]:
+    """Where a step has led, the damping for the next, and the gain; no change without a gain."""
     before = about.value + prior.log_prob(about.at)
     gain = tried.value + prior.log_prob(tried.at) - before
     if tried.finite and gain > 0:

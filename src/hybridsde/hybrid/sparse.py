@@ -78,8 +78,8 @@ def fit_sparse(
     network = model.network
     assert isinstance(network, BayesianLibrary)
     basis = network.basis.value
-    likelihood = LogLikelihood(model, network.basis, solver, batch)
-    columns, states = likelihood.shape
+    likelihood = LogLikelihood(model, network.mean(), solver, batch)
+    _, columns, states = network.means.shape
     count = likelihood.coefficients
     allowed = visible_terms(model, basis).reshape(-1)
     always = allowed & np.repeat(np.arange(columns) >= len(basis.terms), states)
@@ -156,7 +156,7 @@ def about_fitted(
     """The log-likelihood about a fitted model, and which coefficients its best choice holds."""
     network = model.network
     assert isinstance(network, BayesianLibrary)
-    likelihood = LogLikelihood(model, network.basis, solver, batch)
+    likelihood = LogLikelihood(model, network.mean(), solver, batch)
     chosen = np.asarray(network.chosen.value[0]).reshape(-1)
     theta = likelihood.start
     theta[: likelihood.coefficients] = np.where(chosen, np.asarray(network.means[0]).reshape(-1), 0)

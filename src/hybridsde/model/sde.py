@@ -1,10 +1,13 @@
 """A Bayesian SDE with all its numbers, and one draw from it."""
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 
-from hybridsde._parameters import Fixed
+from hybridsde._parameters import Fixed, trainable
 from hybridsde._types import Array, Float, Int, Numbers, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
 from hybridsde.model.bayesian import AbstractBayesianNetwork, SampledNetworks
@@ -68,6 +71,40 @@ def physics_sde(
     )
 
 
+class OwnNumbers(eqx.Module):
+    """What each of several networks has for itself, beside its weights: ξ, γ and G.
+
+    Networks that were learned apart from each other differ in these numbers too. They are kept as
+    differences from those of the model, before any constraint, with a leading axis of networks.
+    """
+
+    shifts: Fixed
+
+    @classmethod
+    def of(cls, shared: "BayesianSDE", each: Sequence["BayesianSDE"]) -> "OwnNumbers | None":
+        """How each model differs from the shared one; None where nothing of it is learned."""
+        middle, *others = (
+            eqx.filter((one.known, one.diffusion), trainable((one.known, one.diffusion)))
+            for one in (shared, *each)
+        )
+        if not jax.tree.leaves(middle):
+            return None
+        apart = [jax.tree.map(jnp.subtract, one, middle) for one in others]
+        return cls(Fixed(jax.tree.map(lambda *leaves: jnp.stack(leaves), *apart)))
+
+    @property
+    def count(self) -> int:
+        """How many networks there are."""
+        return len(jax.tree.leaves(self.shifts.frozen)[0])
+
+    def given_to(self, sde: SDE, network: Int[Array, ""] | int) -> SDE:
+        """The SDE with the numbers of one network."""
+        parts = (sde.known, sde.diffusion)
+        moved, held = eqx.partition(parts, trainable(parts))
+        own = jax.tree.map(lambda leaf, shift: leaf + shift[network], moved, self.shifts.value)
+        return eqx.tree_at(lambda s: (s.known, s.diffusion), sde, eqx.combine(own, held))
+
+
 class BayesianSDE(eqx.Module):
     """The hyperparameters φ and everything that is held fixed around them."""
 
@@ -91,6 +128,8 @@ class BayesianSDE(eqx.Module):
     """What the learned part of each state may depend on; see `LearnedDrift`."""
     bounds: Fixed | None = None
     """Limits of the states."""
+    own: OwnNumbers | None = None
+    """What each of several networks has for itself; None: all numbers are shared."""
 
     @property
     def states(self) -> int:
@@ -108,7 +147,18 @@ class BayesianSDE(eqx.Module):
 
     def draw(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> SDE:
         """θ ~ p_φ(θ), and the SDE that it drives; numbered draws take turns among networks."""
-        return self.driven_by(self.weights.draw(self.network, key=key, number=number))
+        if self.own is None:
+            return self.driven_by(self.weights.draw(self.network, key=key, number=number))
+        lot_key, weight_key = jr.split(key)
+        count = self.own.count
+        lot = jr.randint(lot_key, (), 0, count) if number is None else number % count
+        network = self.weights.draw(self.network, key=weight_key, number=lot)
+        return self.own.given_to(self.driven_by(network), lot)
+
+    def typical(self) -> SDE:
+        """The SDE at the mean of the weights; of several networks, the first."""
+        sde = self.driven_by(self.network.mean())
+        return sde if self.own is None else self.own.given_to(sde, 0)
 
     def driven_by(self, network: AbstractNetwork) -> SDE:
         """The SDE with this network as its learned part."""

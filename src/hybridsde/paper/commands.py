@@ -1,11 +1,18 @@
 """`hybridsde reproduce`: the paper's experiments."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+
+from hybridsde.cli.engine_options import Address, Workers
+
+if TYPE_CHECKING:
+    from hybridsde.engine import Progress
+    from hybridsde.paper.experiment import Elsewhere
+    from hybridsde.paper.table import Row, RowKey
 
 reproduce = typer.Typer(help="Run the paper's experiments.", no_args_is_help=True)
 
@@ -17,6 +24,7 @@ PresetName = Annotated[
 ]
 SHOWN = 0
 """The test sequence of the walking figures."""
+Where = Annotated[str, typer.Option("--engine", help="Rows in this process (`local`) or on `ray`.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Two repetitions: a trial in minutes.")]
 
 
@@ -30,6 +38,9 @@ def reproduce_lorenz(
     repetitions: Repetitions = 50,
     seed: Seed = 0,
     quick: Quick = False,
+    engine: Where = "local",
+    address: Address = None,
+    workers: Workers = None,
 ) -> None:
     """Table 1 and figures: the Lorenz attractor with one equation known, none, or all.
 
@@ -61,6 +72,7 @@ def reproduce_lorenz(
             protocol=protocol,
             seed=seed,
             watch=watch,
+            elsewhere=_elsewhere("lorenz", out, engine, address, workers),
         )
         picture = lorenz_picture(chosen, seed=seed, watch=watch)
         strengths, terms = learn_gate(chosen, seed=seed, watch=watch)
@@ -102,6 +114,9 @@ def reproduce_lotka_volterra(
     repetitions: Repetitions = 20,
     seed: Seed = 0,
     quick: Quick = False,
+    engine: Where = "local",
+    address: Address = None,
+    workers: Workers = None,
 ) -> None:
     """Black box, white box with wrong parameters, and hybrid on Lotka–Volterra.
 
@@ -128,6 +143,7 @@ def reproduce_lotka_volterra(
             protocol="50",
             seed=seed,
             watch=watch,
+            elsewhere=_elsewhere("lotka-volterra", out, engine, address, workers),
         )
         picture = lotka_volterra_picture(chosen, seed=seed, watch=watch)
     title = f"Lotka–Volterra, 200 steps from t = 1 ({presets[-1]} settings)"
@@ -278,6 +294,29 @@ def reproduce_cost(
     save(cost_figure(sweeps, {name: cost.SWEEPS[name].exponent for name in sweeps}), out, "cost")
     console.print(*cost_tables(results.rows))
     console.print(f"Wrote results.json, results.csv, results.md and the figure to {out}.")
+
+
+def _elsewhere(
+    table: str, out: Path, engine: str, address: str | None, workers: int | None
+) -> "Elsewhere | None":
+    """Computes rows on an engine; None where this process does."""
+    from hybridsde.cli.engines import LOCAL, executor_of, settle_devices
+    from hybridsde.paper.rows_elsewhere import FOLDER, compute
+
+    if engine == LOCAL:
+        return None
+    devices = settle_devices(out / FOLDER)
+
+    def rows(keys: "Sequence[RowKey]") -> "Mapping[RowKey, Row]":
+        console = Console(stderr=True)
+
+        def report(progress: "Progress") -> None:
+            console.print(f"{progress.done} of {progress.of} rows", *progress.news, soft_wrap=True)
+
+        with executor_of(engine, address, workers, devices) as executor:
+            return compute(table, keys, out, executor, devices, report)
+
+    return rows
 
 
 def _check_out(out: Path) -> None:

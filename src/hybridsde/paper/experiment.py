@@ -1,7 +1,7 @@
 """A table of the paper: every row, saved as it finishes."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,9 @@ from hybridsde.paper.preset import Preset
 from hybridsde.paper.row import DRAWS, floors, run_row
 from hybridsde.paper.system import Protocol, System
 from hybridsde.paper.table import Results, Row, RowKey, fingerprint, summarise
+
+Elsewhere = Callable[[Sequence[RowKey]], Mapping[RowKey, Row]]
+"""Computes rows on other processes or machines."""
 
 
 @dataclass(frozen=True)
@@ -43,18 +46,20 @@ class Experiment:
         protocol: str,
         seed: int,
         watch: CallbackFactory,
+        elsewhere: Elsewhere | None = None,
     ) -> Results:
         """Every row under the chosen presets, saved as they finish.
 
-        `watch` gives the callbacks of a row by its name.
+        `watch` gives the callbacks of a row by its name. `elsewhere` computes all rows that are
+        missing, on other processes or machines.
         """
         results = Results(folder, self.title, self.notes)
-        system = (self.system.diffusion, self.system.interval, self.system.parameter_sd)
-        for preset in presets:
-            settings = fingerprint(self.presets[preset], self.protocols[protocol], system, DRAWS)
-            for known, method in self.published:
-                key = RowKey(known, method, preset, protocol, repetitions, seed, settings)
-                results.get(key, lambda key=key: self._row(key, watch))
+        keys = self.keys(presets, protocol, repetitions, seed)
+        there = {row.key for row in results.rows}
+        missing = [key for key in keys if key not in there]
+        found = elsewhere(missing) if elsewhere and missing else {}
+        for key in keys:
+            results.get(key, lambda key=key: found[key] if key in found else self.row(key, watch))
         oracle, persistence = floors(self.system, self.protocols[protocol], repetitions, seed)
         results.extra = {
             "oracle_mse": oracle,
@@ -64,7 +69,21 @@ class Experiment:
         results.save()
         return results
 
-    def _row(self, key: RowKey, watch: CallbackFactory) -> Row:
+    def keys(
+        self, presets: tuple[str, ...], protocol: str, repetitions: int, seed: int
+    ) -> list[RowKey]:
+        """What is to be computed, in the order of the table."""
+        system = (self.system.diffusion, self.system.interval, self.system.parameter_sd)
+        keys = []
+        for preset in presets:
+            settings = fingerprint(self.presets[preset], self.protocols[protocol], system, DRAWS)
+            for known, method in self.published:
+                key = RowKey(known, method, preset, protocol, repetitions, seed, settings)
+                keys.append(key)
+        return keys
+
+    def row(self, key: RowKey, watch: CallbackFactory) -> Row:
+        """All repetitions of one row."""
         began = time.monotonic()
         found = run_row(
             self.system,

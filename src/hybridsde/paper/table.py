@@ -136,7 +136,7 @@ class Results:
 
     def save(self) -> None:
         """Write all three files."""
-        rows = [_plain(asdict(row)) for row in self.rows]
+        rows = [plain_row(row) for row in self.rows]
         write_whole(
             self._folder / "results.json", json.dumps({"rows": rows, **self.extra}, indent=2)
         )
@@ -162,7 +162,7 @@ def saved_rows(folder: Path) -> list[Row]:
     names = {field.name for field in fields(Row)}
     try:
         rows = json.loads(path.read_text())["rows"]
-        return [Row(**_with_nan(row)) for row in rows if set(row) <= names]
+        return [row_of(row) for row in rows if set(row) <= names]
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path} is not a table of results ({error}). Move it away or choose another folder."
@@ -186,26 +186,28 @@ def score_table(rows: list[Row]) -> list[str]:
     return lines
 
 
-def _plain(row: dict) -> dict:
-    """JSON has no NaN."""
+def plain_row(row: Row) -> dict[str, Any]:
+    """As JSON, which has no NaN."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, tuple):
             return [plain(one) for one in value]
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    return {name: plain(value) for name, value in row.items()}
+    return {name: plain(value) for name, value in asdict(row).items()}
 
 
-def _with_nan(row: dict[str, Any]) -> dict[str, Any]:
-    """What `_plain` took away; only the published numbers may be absent."""
+def row_of(content: Mapping[str, Any]) -> Row:
+    """What `plain_row` wrote; only the published numbers may be absent."""
 
     def number(value: Any) -> Any:
         if isinstance(value, list):
             return tuple(number(one) for one in value)
         return math.nan if value is None else value
 
-    return {
-        name: value if name.startswith("published") else number(value)
-        for name, value in row.items()
-    }
+    return Row(
+        **{
+            name: value if name.startswith("published") else number(value)
+            for name, value in content.items()
+        }
+    )

@@ -4,7 +4,8 @@ import io
 import re
 import shutil
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -52,18 +53,11 @@ def check_folder(out: Path, project: Project, seeds: int, *, resume: bool) -> No
         )
 
 
-def compare_into(
-    out: Path,
-    project: Project,
-    seeds: int,
-    watch: CallbackFactory | None = None,
-    compared: Collection[Candidate] = (),
-    *,
-    resume: bool = False,
-) -> pd.DataFrame:
-    """`compare` into a folder: the scores of every system are there as soon as it is done.
+@contextmanager
+def comparing(out: Path, project: Project, seeds: int, *, resume: bool) -> Iterator[pd.DataFrame]:
+    """Hold the folder of a comparison; gives the scores that it holds already.
 
-    With `resume` what the folder holds is kept, if settings, recordings and seeds are the same.
+    With `resume` these are kept, if settings, recordings and seeds are the same.
     """
     check_folder(out, project, seeds, resume=resume)
     make_folder(out)
@@ -75,12 +69,26 @@ def compare_into(
         scores = pd.DataFrame(columns=["method", "objective"])
         if path.exists():
             scores = _complete(out, read_scores(path), seeds_of(project, seeds))
+        yield scores
+
+
+def compare_into(
+    out: Path,
+    project: Project,
+    seeds: int,
+    watch: CallbackFactory | None = None,
+    compared: Collection[Candidate] = (),
+    *,
+    resume: bool = False,
+) -> pd.DataFrame:
+    """`compare` into a folder: the scores of every system are there as soon as it is done."""
+    with comparing(out, project, seeds, resume=resume) as scores:
         for found in compare(project, seeds, watch, compared, skip=parts_of(scores)):
             for run in found.runs:
                 _keep(run_folder(out, found.candidate.name, run.seed), run, project)
             new = found.scores
             scores = pd.concat([scores, new], ignore_index=True) if len(scores) else new
-            write_whole(path, scores.to_csv(index=False))
+            write_whole(out / SCORES_FILE, scores.to_csv(index=False))
         return scores
 
 

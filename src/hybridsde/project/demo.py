@@ -1,6 +1,7 @@
 """The embedded example: Lorenz with one equation known, against a black box."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,9 @@ from hybridsde.fit import CallbackFactory, Training
 from hybridsde.forecast import SCORES, Forecast, evaluate
 from hybridsde.hybrid import HybridSDE, SDEForecaster
 from hybridsde.objective import EmpiricalPACBayes
-from hybridsde.physics import known_drift
+from hybridsde.physics import equations
+from hybridsde.project.project import DATA
+from hybridsde.project.split import Split
 from hybridsde.run import Run, fit
 from hybridsde.simulate import EulerMaruyama
 
@@ -37,6 +40,16 @@ class Demo:
     """One row per forecaster, best possible last."""
     forecasts: dict[str, Forecast]
     truth: Trajectories
+    split: Split
+    """The sequences that the models were fitted to, and those that they were scored on."""
+
+    def keep(self, out: Path) -> Path:
+        """Save the hybrid with its sequences into a new folder inside `out`; returns it."""
+        names = (f"hybrid{end}" for end in ("", *(f"-{number}" for number in range(2, 1000))))
+        folder = next(out / name for name in names if not (out / name).exists())
+        content = self.split.to_frame().to_csv(index=False).encode()
+        self.runs["hybrid"].save(folder, {DATA: content})
+        return folder
 
 
 def run_demo(
@@ -46,7 +59,7 @@ def run_demo(
     first, second = lorenz.load(seed=seed).windows(lorenz.RECORDER.observations // 2)
     train, test = (half.windows(LENGTH).take(range(SEQUENCES)) for half in (first, second))
     truth = second.windows(HORIZON + 1).take([0])
-    known = known_drift(lorenz.y_equation, kappa=WRONG_KAPPA)
+    known = equations("dy = x*(kappa - z) - y", kappa=WRONG_KAPPA)
     shape = {"states": lorenz.STATES, "diffusion": lorenz.DIFFUSION, "noise": 0.4}
     declared = {
         "black box": HybridSDE(**shape, hidden=(64, 64), members=1, start="first"),
@@ -72,7 +85,7 @@ def run_demo(
         name: run.forecast(truth.start(), truth.times[0, 1:], draws=DRAWS)
         for name, run in runs.items()
     }
-    return Demo(runs, scores, forecasts, truth)
+    return Demo(runs, scores, forecasts, truth, Split(train, None, test))
 
 
 def _persistence(test: Trajectories) -> pd.Series:

@@ -171,6 +171,10 @@ class Project:
                 (out / name).unlink(missing_ok=True)
         return run
 
+    def fit_beside(self) -> None:
+        """Take part in a fit that another process writes down; see `join_processes`."""
+        self._scored(self.fit())
+
     def _check_own(self, out: Path) -> None:
         """An `InputError` unless the finished run of a folder is that of this project."""
         source = physics_source(self.model)

@@ -74,12 +74,19 @@ def horizon_of(settings: ForecastSettings, asked: int | None) -> int:
 
 
 def states_run(
-    folder: Path, data: str | None, draws: int | None, *, smooth: bool, trust: bool
+    folder: Path,
+    data: str | None,
+    draws: int | None,
+    *,
+    smooth: bool,
+    estimator: str = "auto",
+    trust: bool,
 ) -> tuple[StateEstimate, Calendar | None]:
     """Every state at every row of recordings, given all of them or those up to it."""
     run, recordings = open_run(folder, data, trust=trust)
     count = draws or forecast_settings(run).draws
-    return (run.smooth if smooth else run.filter)(recordings, draws=count), calendar_of(run)
+    estimate = run.smooth if smooth else run.filter
+    return estimate(recordings, estimator=estimator, draws=count), calendar_of(run)
 
 
 def calendar_of(run: Run) -> Calendar | None:

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from hybridsde._errors import InputError
 from hybridsde._parameters import AbstractParameter, Bounded, Free
-from hybridsde.data import Columns, Trajectories, read_table
+from hybridsde.data import Columns, Trajectories, from_frame, read_table
 from hybridsde.fit import Langevin, Training
 from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid import HybridSDE
@@ -24,6 +24,7 @@ from hybridsde.objective import (
 )
 from hybridsde.physics import AbstractPhysics, NoPhysics, equations
 from hybridsde.physics.python_file import python_physics
+from hybridsde.project.parquet_folder import is_folder, read_folder
 from hybridsde.project.split import Part, Period
 from hybridsde.run.fitting import forecast_windows
 
@@ -148,14 +149,14 @@ class PhysicsSettings(_Table):
         return equations(*self.equations, **xi) if self.equations else NoPhysics()
 
 
-Kind = Literal["auto", "library", "process", "network"]
+Kind = Literal["auto", "library", "process", "ensemble", "network"]
 
 
 class ModelSettings(_Table):
     """[model]: the learned part and the noise."""
 
     learned: Kind | Annotated[list[Kind], Field(min_length=1, max_length=2)] = "auto"
-    """What the learned part is made of: a library of terms, a process, networks, or auto."""
+    """What the learned part is made of: terms, a process, small or large networks, or auto."""
     degree: Annotated[int, Field(ge=1, le=9)] | None = None
     functions: list[str] = list(HybridSDE.functions)
     terms: list[str] = []
@@ -262,6 +263,9 @@ class Settings(_Table):
     model: ModelSettings = ModelSettings()
     train: TrainSettings = TrainSettings()
     forecast: ForecastSettings = ForecastSettings()
+    sweep: dict[str, Any] = {}
+    """[sweep]: what `hybridsde sweep` tries for settings, by their dotted names; a fit does not
+    look at it."""
 
     @model_validator(mode="after")
     def _certifiable(self):
@@ -333,9 +337,15 @@ class Settings(_Table):
 
     def read_data(self, folder: Path) -> Trajectories:
         """The recordings that the settings name; paths are taken from `folder`."""
-        names = [self.data.files] if isinstance(self.data.files, str) else self.data.files
-        paths = [folder / _expanded(name) for name in names]
+        paths = self.paths(folder)
+        if is_folder(paths):
+            return from_frame(read_folder(paths[0], self.columns), self.columns)
         return read_table(paths, self.columns, separator=self.data.separator)
+
+    def paths(self, folder: Path) -> list[Path]:
+        """The files that the settings name, or one folder of Parquet files."""
+        names = [self.data.files] if isinstance(self.data.files, str) else self.data.files
+        return [folder / _expanded(name) for name in names]
 
 
 def part_of(given: float | list[str] | PeriodSettings | None) -> Part | None:

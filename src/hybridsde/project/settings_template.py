@@ -12,8 +12,15 @@ from hybridsde._files import read_text
 from hybridsde.data import raw_table
 from hybridsde.data.parsing import as_numbers
 
-TIMES = ("t", "time", "day", "days", "date", "datetime", "timestamp", "hour", "year", "seconds")
-IDS = ("id", "run", "experiment", "trajectory", "series", "subject", "trial", "batch", "unit")
+TIMES = (
+    "t", "time", "day", "days", "date", "datetime", "timestamp", "hour", "year", "seconds", "ds",
+)  # fmt: skip
+IDS = (
+    "id", "run", "experiment", "trajectory", "series", "subject", "trial", "batch", "unit",
+    "unique_id",
+)  # fmt: skip
+LONG_FRAME = ("unique_id", "ds", "y")
+"""Columns of a table as forecasting libraries write it; others drive the system."""
 INPUTS = ("u", "input", "control", "dose", "command", "setpoint", "inflow")
 
 TEMPLATE = """\
@@ -70,7 +77,8 @@ MOST_QUANTITIES = 12
 
 def settings_template(table: Path, folder: Path, separator: str | None = None) -> str:
     """Settings, to stand in `folder`, for a CSV file whose columns are guessed."""
-    separator = separator or _separator(table)
+    stored = table.suffix in (".parquet", ".pq")
+    separator = separator or ("," if stored else _separator(table))
     frame = raw_table(table, separator)
     numbers = {str(name): as_numbers(frame, name) for name in frame.columns}
     numeric = [name for name, column in numbers.items() if name and np.isfinite(column).any()]
@@ -97,6 +105,10 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
     states = [name for name in changing if name not in inputs]
     if not states:
         states, inputs = inputs, []
+    if all(name in lower for name in LONG_FRAME):
+        states = [lower["y"]]
+        moved = [name for name in usable if len(np.unique(numbers[name])) > 1]
+        inputs = [name for name in moved if name.lower() not in LONG_FRAME]
     if long is not None:
         _, value, states = long
         inputs = [name for name in inputs if name != value]

@@ -56,6 +56,7 @@ def read_certificates(folder: Path) -> list[dict[str, Any]]:
                 "statement": found["statement"] if "statement" in found else found["target"],
                 "assumptions": found["assumptions"],
                 "vacuous": not is_band and found["vacuous"],
+                "parts": {} if is_band else found["parts"],
                 "bar": "" if is_band else stacked_bar(path.stem, found["parts"]),
                 "rows": _rows(found, is_band),
             }

@@ -51,6 +51,42 @@ function charts(clock) {
     at(id).closest("label").hidden = names.length < 2;
   }
 
+  // Quantiles 5, 25, 50, 75, 95 % as two bands and a line.
+  function fan(forecast, state, hex, name, quiet = false) {
+    const q = forecast.quantiles[state], x = forecast.times, edge = { width: 0 };
+    const part = (k, more) => ({ x, y: q[k], mode: "lines", line: edge, showlegend: false,
+      hoverinfo: "skip", ...more });
+    const hover = `%{y:.4g} <i>(%{customdata[0]:.4g} to %{customdata[1]:.4g})</i>`;
+    return [
+      part(0), part(4, { fill: "tonexty", fillcolor: clear(hex, quiet ? 0.1 : 0.18),
+        name: "90 %", showlegend: !quiet }),
+      part(1), part(3, { fill: "tonexty", fillcolor: clear(hex, quiet ? 0.12 : 0.32),
+        name: "50 %", showlegend: !quiet }),
+      { x, y: q[2], mode: "lines", name, line: { color: hex, width: 2, dash: quiet ? "dot" : "solid" },
+        customdata: q[0].map((low, n) => [low, q[4][n]]), hovertemplate: hover },
+    ];
+  }
+
+  function recorded(one, state, given) {
+    const ink = colour("--ink"), n = one.times.length;
+    const open = one.times.map((_, row) => (row < given ? ink : "rgba(0,0,0,0)"));
+    return { x: one.times, y: one.values[state], mode: "markers", name: "recorded",
+      marker: { size: n > 150 ? 4 : 6, color: open, line: { color: ink, width: 1.3 } },
+      hovertemplate: "%{y:.4g}" };
+  }
+
+  // The parts of a bound side by side; at one it says nothing.
+  function bound(id, parts) {
+    const shades = ["#3b8fd1", "#e08a1e", "#20a486", "#cc79a7", "#7fb8e6", "#f3c58a"];
+    const bars = Object.entries(parts).map(([name, x], k) => ({ type: "bar", orientation: "h", y: [""],
+      x: [x], name, marker: { color: shades[k % shades.length] }, hovertemplate: "%{x:.3f}" }));
+    return draw(id, bars, "", "bound, by its parts", { barmode: "stack", hovermode: "closest",
+      margin: { l: 14, r: 14, t: 64, b: 48 },
+      legend: { orientation: "h", x: 0, y: 1.6, traceorder: "normal" },
+      shapes: [{ type: "line", x0: 1, x1: 1, y0: 0, y1: 1, yref: "paper",
+        line: { dash: "dash", color: "#8a94a0" } }] });
+  }
+
   document.documentElement.classList.remove("dead");
-  return { at, colour, short, range, words, clear, draw, fill };
+  return { at, colour, short, range, words, clear, draw, fill, fan, recorded, bound };
 }

@@ -12,13 +12,12 @@ from hybridsde._streams import Stream, stream
 from hybridsde.data import Trajectories
 from hybridsde.hybrid import HybridSDE, SDEForecaster
 from hybridsde.hybrid.build import seen_by
-from hybridsde.hybrid.declaration import LIBRARY, PROCESS
+from hybridsde.hybrid.declaration import ENSEMBLE, LIBRARY, PROCESS
 from hybridsde.hybrid.discovered import Discovered
 from hybridsde.hybrid.parameters import parameters_of
 from hybridsde.model import BayesianSDE
 from hybridsde.physics import EquationPhysics
 from hybridsde.physics.expression import mathml, symbol
-from hybridsde.project.split import Split
 from hybridsde.report import panels
 from hybridsde.run import Run
 
@@ -100,6 +99,7 @@ def made_of(fitted: Hybrid) -> str:
         else f"{fitted.spec.networks} Bayesian neural networks in equal shares",
         LIBRARY: "a few terms out of a library, by their evidence",
         PROCESS: "a Gaussian process",
+        ENSEMBLE: f"an ensemble of {fitted.spec.networks} small networks in equal shares",
     }
     return " and ".join(kinds[one] for one in fitted.spec.pieces) or "none"
 
@@ -120,37 +120,11 @@ def terms(fitted: Hybrid) -> list[dict[str, str]]:
     ]
 
 
-def drift(fitted: Hybrid, split: Split) -> list[str]:
-    """Learned next to known: fields over two states, else slices."""
+def slices(fitted: Hybrid, data: Trajectories, most: int = 6) -> list[str]:
+    """The drift of each state along itself, the others at their median; none with hidden ones."""
     states = tuple(fitted.spec.states)
-    data = split.train
-    seen = data.observed.all(-1)
-    points = data.values[seen]
-    complete = len(data.states) == len(states) and len(points) > 0
-    if not complete or fitted.spec.inputs:
-        return _slices(fitted, data) if complete else []
-    if len(states) != 2:
-        return _slices(fitted, data)
-    ends = np.quantile(points, [0.01, 0.99], 0)
-    axes = [np.linspace(ends[0, k], ends[1, k], 13) for k in range(2)]
-    grid = np.stack(np.meshgrid(*axes), -1).reshape(-1, 2)
-    learned, known = _rates(fitted, grid, data)
-    flat = (grid[:, 0], grid[:, 1])
-    thin = points[:: max(1, len(points) // 1500)]
-    pictures = []
-    if fitted.spec.pieces:
-        title = "Learned part"
-        pictures.append(panels.field(flat, learned.mean(0), thin, states, title, panels.ORANGE))
-    if np.any(known):
-        pictures.append(panels.field(flat, known, thin, states, "Known part", panels.BLUE))
-        both = learned.mean(0) + known
-        pictures.append(panels.field(flat, both, thin, states, "Together", panels.GREEN))
-    return pictures + _slices(fitted, data)
-
-
-def _slices(fitted: Hybrid, data: Trajectories, most: int = 6) -> list[str]:
-    """The drift of each state along itself, the other states at their median."""
-    states = tuple(fitted.spec.states)
+    if len(data.states) != len(states) or not data.observed.all(-1).any():
+        return []
     points = [data.values[..., k][data.observed[..., k]] for k in range(len(data.states))]
     middle = np.array([np.median(column) for column in points])
     names = fitted.spec.physics.known(states, tuple(fitted.spec.inputs))
@@ -160,13 +134,13 @@ def _slices(fitted: Hybrid, data: Trajectories, most: int = 6) -> list[str]:
         at = np.linspace(low, high, 60)
         grid = np.repeat(middle[None], len(at), 0)
         grid[:, k] = at
-        learned, known = _rates(fitted, grid, data)
+        learned, known = rates_at(fitted, grid, data)
         shown = known[:, k] if name in names else None
         pictures.append(panels.slice_of_drift(at, learned[..., k], shown, name, name))
     return pictures
 
 
-def _rates(fitted: Hybrid, grid: np.ndarray, data: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+def rates_at(fitted: Hybrid, grid: np.ndarray, data: Trajectories) -> tuple[np.ndarray, np.ndarray]:
     """`rates_along` at one time, with the inputs of one row."""
     inputs = data.inputs[data.inputs.shape[0] // 2, 0] if data.input_names else np.zeros(0)
     times = np.full(len(grid), np.median(data.times))

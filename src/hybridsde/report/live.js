@@ -2,31 +2,7 @@
 "use strict";
 (() => {
   const live = JSON.parse(document.getElementById("live").textContent);
-  const { at, colour, short, range, clear, draw, fill } = charts(live.clock);
-
-  // Quantiles 5, 25, 50, 75, 95 % as two bands and a line.
-  function fan(forecast, state, hex, name, quiet = false) {
-    const q = forecast.quantiles[state], x = forecast.times, edge = { width: 0 };
-    const part = (k, more) => ({ x, y: q[k], mode: "lines", line: edge, showlegend: false,
-      hoverinfo: "skip", ...more });
-    const hover = `%{y:.4g} <i>(%{customdata[0]:.4g} to %{customdata[1]:.4g})</i>`;
-    return [
-      part(0), part(4, { fill: "tonexty", fillcolor: clear(hex, quiet ? 0.1 : 0.18),
-        name: "90 %", showlegend: !quiet }),
-      part(1), part(3, { fill: "tonexty", fillcolor: clear(hex, quiet ? 0.12 : 0.32),
-        name: "50 %", showlegend: !quiet }),
-      { x, y: q[2], mode: "lines", name, line: { color: hex, width: 2, dash: quiet ? "dot" : "solid" },
-        customdata: q[0].map((low, n) => [low, q[4][n]]), hovertemplate: hover },
-    ];
-  }
-
-  function recorded(one, state, given) {
-    const ink = colour("--ink"), n = one.times.length;
-    const open = one.times.map((_, row) => (row < given ? ink : "rgba(0,0,0,0)"));
-    return { x: one.times, y: one.values[state], mode: "markers", name: "recorded",
-      marker: { size: n > 150 ? 4 : 6, color: open, line: { color: ink, width: 1.3 } },
-      hovertemplate: "%{y:.4g}" };
-  }
+  const { at, colour, short, range, clear, draw, fill, fan, recorded, bound, words } = charts(live.clock);
 
   function table(id, head, rows) {
     const row = (cells, tag) => {
@@ -176,7 +152,34 @@
     return show;
   }
 
-  const again = [forecasts(), whatIf(), driftParts()];
+  function portrait() {
+    const plane = live.portrait;
+    if (!plane) return () => {};
+    const parts = Object.keys(plane.parts), [xs, ys] = plane.places;
+    fill("pick-part", parts);
+    at("pick-part").value = parts.length - 1;
+    const show = () => {
+      const name = parts[at("pick-part").value], { ends, rates, shade } = plane.parts[name];
+      const hex = colour(shade), x = [], y = [];
+      xs.forEach((_, n) => { x.push(xs[n], ends[0][n], null); y.push(ys[n], ends[1][n], null); });
+      const paths = plane.paths.map((path) => ({ x: path[0], y: path[1], mode: "lines", hoverinfo: "skip",
+        line: { color: "#8a94a0", width: 1 }, opacity: 0.6, showlegend: false }));
+      draw("chart-portrait", [...paths,
+        { x, y, mode: "lines", line: { color: hex, width: 1.6 }, hoverinfo: "skip", showlegend: false },
+        { x: xs, y: ys, mode: "markers", marker: { color: hex, size: 5 }, showlegend: false, name,
+          customdata: rates[0].map((rate, n) => [rate, rates[1][n]]),
+          hovertemplate: `${words(plane.names[0])} %{x:.4g}, per time %{customdata[0]:.3g}<br>` +
+            `${words(plane.names[1])} %{y:.4g}, per time %{customdata[1]:.3g}` }],
+        plane.names[1], plane.names[0], { hovermode: "closest" });
+    };
+    at("pick-part").addEventListener("change", show);
+    show();
+    return show;
+  }
+
+  const bounds = () => live.bounds.forEach((parts, n) => { if (at(`chart-bound-${n}`)) bound(`chart-bound-${n}`, parts); });
+  bounds();
+  const again = [forecasts(), whatIf(), driftParts(), portrait(), bounds];
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change",
     () => again.forEach((show) => show()));
 })();

@@ -9,22 +9,21 @@ import pandas as pd
 from hybridsde._files import write_whole
 from hybridsde.forecast.spec import SAME_STEP
 from hybridsde.project.look import Look, outliers
+from hybridsde.report.bands import DIGITS_OF_TIME, plain
 from hybridsde.report.html import asset, render_template
-from hybridsde.report.live import DIGITS_OF_TIME, plain
 
 MOST_NUMBERS = 80_000
 """In one page; of longer recordings every second, third, … row is drawn."""
 MOST_SERIES = 40
 
 
-def write_look(found: Look, path: Path) -> Path:
-    """Write the page."""
-    data = found.data
-    unit = found.settings.data.unit
+def look_content(found: Look) -> dict[str, Any]:
+    """All that is shown of recordings: what charts draw, and what is said."""
+    data, unit = found.data, found.settings.data.unit
     shown = min(MOST_SERIES, len(data))
     count = int(data.lengths[:shown].sum()) * (len(data.states) + len(data.input_names) + 1)
     thin = max(1, -(-count // MOST_NUMBERS))
-    content = {
+    charts = {
         "clock": f"time, {unit}" if unit else "time",
         "columns": [*data.states, *data.input_names],
         "inputs": len(data.input_names),
@@ -36,25 +35,32 @@ def write_look(found: Look, path: Path) -> Path:
         ],
         "intervals": _intervals(found),
     }  # fmt: skip
+    return {
+        "live": charts,
+        "trajectories": len(data),
+        "rows_in_all": int(data.lengths.sum()),
+        "states": len(data.states),
+        "inputs": len(data.input_names),
+        "missing": f"{1 - data.observed.sum() / max(1, data.lengths.sum() * len(data.states)):.0%}",
+        "thin": thin,
+        "shown": shown,
+        "interval": f"{data.interval or 0:.4g}{f' {unit}' if unit else ''}",
+        "facts": fact_rows(found).reset_index().to_dict("records"),
+        "findings": list(found.findings),
+    }
+
+
+def write_look(found: Look, path: Path) -> Path:
+    """Write the page."""
     text = render_template(
         "look.html",
         title=f"A first look at {found.source.name}",
-        trajectories=len(data),
-        rows_in_all=int(data.lengths.sum()),
-        states=len(data.states),
-        inputs=len(data.input_names),
-        missing=f"{1 - data.observed.sum() / max(1, data.lengths.sum() * len(data.states)):.0%}",
-        thin=thin,
-        shown=shown,
-        interval=f"{data.interval or 0:.4g}{f' {unit}' if unit else ''}",
-        facts=fact_rows(found).reset_index().to_dict("records"),
-        findings=found.findings,
         settings=found.text,
         guessed=found.source.suffix != ".toml",
-        live=content,
         charts=asset("assets/plotly-basic.min.js"),
         common=asset("common.js"),
         script=asset("look.js"),
+        **look_content(found),
     )
     write_whole(path, text)
     return path

@@ -153,6 +153,8 @@ def _learned(project: Project) -> str:
     library = f"a library of {columns} terms" if LIBRARY in model.pieces else ""
     process = "a Gaussian process" if PROCESS in model.pieces else ""
     network = f"{model.networks} networks, {epochs}" if model.networks else ""
+    if model.ensemble:
+        network = f"an ensemble of {model.networks} small networks, by second-order steps"
     return f"The learned part is {' and '.join(filter(None, (library, process, network)))}. "
 
 

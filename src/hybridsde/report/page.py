@@ -19,6 +19,7 @@ from hybridsde.report import drift, panels
 from hybridsde.report.certificates import read_certificates
 from hybridsde.report.html import asset, render_template
 from hybridsde.report.live import live_content
+from hybridsde.report.portrait import Portrait
 from hybridsde.run import Run
 from hybridsde.store.folder import kept_file, read_content
 
@@ -45,6 +46,8 @@ def render(folder: Path, run: Run, split: Split) -> str:
     settings = dict(run.metadata.settings or {})
     unit = settings.get("data", {}).get("unit")
     hybrid = drift.Hybrid.of(run, split.train)
+    portrait = Portrait.of(hybrid, split) if hybrid else None
+    certificates = read_certificates(folder)
     content = read_content(folder)
     clock = f"time, {unit}" if unit else "time"
     held_out = (
@@ -61,7 +64,8 @@ def render(folder: Path, run: Run, split: Split) -> str:
             for column in range(len(split.train.states))
         ],
         facts=_facts(split),
-        drift=drift.drift(hybrid, split) if hybrid else [],
+        drift=drift.slices(hybrid, split.train) if hybrid else [],
+        fields=[] if portrait is None else portrait.pictures(),
         numbers=drift.numbers(hybrid) if hybrid else [],
         terms=drift.terms(hybrid) if hybrid else [],
         corrections=[str(one) for one in hybrid.discovered.corrections]
@@ -85,7 +89,11 @@ def render(folder: Path, run: Run, split: Split) -> str:
             forecast,
             forecast_settings(run).horizon,
             clock,
-        ),
+        )
+        | {
+            "portrait": None if portrait is None else portrait.content(),
+            "bounds": [one["parts"] for one in certificates],
+        },
         charts=asset("assets/plotly-basic.min.js"),
         common=asset("common.js"),
         script=asset("live.js"),
@@ -97,7 +105,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
         if forecast is None or held_out is None
         else _shares(forecast, held_out.times[:, 0], clock),
         diagnostics=None if split.test is None else _diagnostics(run, split.test, clock),
-        certificates=read_certificates(folder),
+        certificates=certificates,
         settings=_settings_text(folder, settings),
         versions=content["versions"],
         machine=content.get("machine", {}),

@@ -18,7 +18,6 @@ from hybridsde.fit.checkpoint import fingerprint
 from hybridsde.forecast import (
     AbstractForecaster,
     AbstractInference,
-    ClosedForm,
     GradientDescent,
     ModelSpec,
 )
@@ -46,8 +45,12 @@ from hybridsde.store.spec_io import physics_source, write_spec
 
 TRIAL = 1 / 3
 """Of the usual epochs: enough to tell whether a library is beaten."""
+Parameters = dict[str, dict[str, float | None]]
+"""Value and standard error of learned physical parameters, by name."""
 TRIAL_CHECKPOINT = ".trial"
 """Behind the name of a checkpoint: that of the trial."""
+LONGEST_OF_ENSEMBLES = 2000
+"""Rows of the windows that an ensemble is fitted to."""
 
 
 def fit(
@@ -207,16 +210,22 @@ class Prepared:
 
     def run(self, fitted: Fitted[AbstractForecaster], seed: int) -> Run:
         """What inference has found from a seed, with all that is to be remembered of it."""
+        return self.remembered(fitted, seed, _parameters(self.model, fitted.model, self.batch))
+
+    def remembered(
+        self, fitted: Fitted[AbstractForecaster], seed: int, parameters: Parameters | None
+    ) -> Run:
+        """The same, with physical parameters whose errors are known already."""
         whole = self.model.batch(self.data)
         spread = np.asarray(Standardiser.of(whole.values, whole.observed).sd, float)
-        trained = bool(fitted.history) and not isinstance(self.inference, ClosedForm)
+        trained = bool(fitted.history) and isinstance(self.inference, GradientDescent)
         metadata = RunMetadata(
             self.used,
             _loss_name(self.inference),
             tuple(spread.tolist()),
             self.interval,
             kept_epoch=int(fitted.kept) if trained else None,
-            parameters=_parameters(self.model, fitted.model, self.batch),
+            parameters=parameters,
             plausible=plausible_range(self.model.centred(self.data), self.model.positive),
             epoch=self.data.epoch,
         )
@@ -267,20 +276,26 @@ def _fit(
 
 def _parameters(
     model: ModelSpec, forecaster: AbstractForecaster, batch: Batch
-) -> dict[str, dict[str, float | None]] | None:
+) -> Parameters | None:
     if not isinstance(forecaster, SDEForecaster):
         return None
     found = learned_parameters(forecaster, batch)
-    if isinstance(model, HybridSDE) and not model.linear:
-        for name in same_work(model, found):
-            warnings.warn(
-                f"The learned part can do the same work as the parameter {name!r}, so its value is "
-                "what the two share. Declare the equation `exact`, or say what the learned part "
-                "`sees`, to tell them apart.",
-                InputNotice,
-                stacklevel=3,
-            )
+    say_same_work(model, found)
     return found or None
+
+
+def say_same_work(model: ModelSpec, found: Parameters) -> None:
+    """A notice about every learned parameter whose work the learned part can do too."""
+    if not isinstance(model, HybridSDE) or model.linear:
+        return
+    for name in same_work(model, found):
+        warnings.warn(
+            f"The learned part can do the same work as the parameter {name!r}, so its value is "
+            "what the two share. Declare the equation `exact`, or say what the learned part "
+            "`sees`, to tell them apart.",
+            InputNotice,
+            stacklevel=3,
+        )
 
 
 def _leaves_steps_open(objective: AbstractObjective | None, training: Training | None) -> bool:
@@ -292,13 +307,19 @@ def _leaves_steps_open(objective: AbstractObjective | None, training: Training |
 def training_windows(
     model: ModelSpec, data: Trajectories, training: Training | None
 ) -> Trajectories:
-    """Recordings as they are trained on: long ones in windows that follow each other."""
+    """Recordings as they are trained on: long ones in windows that follow each other.
+
+    An ensemble takes much longer ones: what is not measured is then known from all rows before,
+    and not anew at the beginning of every window.
+    """
     chosen = training or Training()
     if not model.requirements.regular:
         data = data.told(model.clock.interpolation)
     if model.requirements.whole or chosen.windows is not None or chosen.longest is None:
         return data
-    return data.windows(chosen.longest, chosen.longest - 1, least=model.context + 1)
+    ensemble = isinstance(model, HybridSDE) and model.ensemble
+    longest = LONGEST_OF_ENSEMBLES if ensemble else chosen.longest
+    return data.windows(longest, longest - 1, least=model.context + 1)
 
 
 def forecast_windows(data: Trajectories, horizon: int | None, context: int = 1) -> Trajectories:

@@ -43,19 +43,19 @@ def fit_many(
         callbacks=callbacks,
         keys=jax.vmap(jr.key)(jnp.asarray(seeds)),
     )
-    runs = [task.run(_one_of(fitted, number), int(seed)) for number, seed in enumerate(seeds)]
+    runs = [task.run(one_of(fitted, number), int(seed)) for number, seed in enumerate(seeds)]
     if validation is None or not runs[0].forecaster.spreads():
         return runs
     windows = forecast_windows(validation, horizon, task.model.context)
     batch = same_for_seeds(task.model.batch(windows), len(seeds))
-    factors = best_factors_of_many(fitted.model, batch, _keys(seeds, Stream.CALIBRATION))
+    factors = best_factors_of_many(fitted.model, batch, keys_of(seeds, Stream.CALIBRATION))
     return [
         calibrated(run, windows, {name: each[number] for name, each in factors.items()})
         for number, run in enumerate(runs)
     ]
 
 
-def _one_of(fitted: Fitted[AbstractForecaster], number: int) -> Fitted[AbstractForecaster]:
+def one_of(fitted: Fitted[AbstractForecaster], number: int) -> Fitted[AbstractForecaster]:
     """One of the fits along a leading axis."""
     arrays, static = eqx.partition(fitted.model, eqx.is_array)
     ran = int(fitted.epochs[number])  # a fit that was stopped goes on empty beside the others
@@ -66,5 +66,6 @@ def _one_of(fitted: Fitted[AbstractForecaster], number: int) -> Fitted[AbstractF
     )
 
 
-def _keys(seeds: Sequence[int], purpose: Stream) -> Keys:
+def keys_of(seeds: Sequence[int], purpose: Stream) -> Keys:
+    """The keys of several seeds for one purpose."""
     return jax.vmap(lambda seed: stream(seed, purpose))(np.asarray(seeds))

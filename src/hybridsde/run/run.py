@@ -164,29 +164,51 @@ class Run:
         return follow(self.spec, self.forecaster, history, known, key=self._key(seed))
 
     def filter(
-        self, data: Trajectories, *, draws: int = 200, seed: int | None = None
+        self,
+        data: Trajectories,
+        *,
+        estimator: str = "auto",
+        draws: int = 200,
+        seed: int | None = None,
     ) -> StateEstimate:
         """Every state at every row, hidden ones too, given the rows up to it.
 
         Rows without values are answered as well: add some to see the states between measurements.
+        `estimator` is "extended" (Kalman), "cubature", "unscented", "ensemble", "particles",
+        "parallel" (in time, for long records on a GPU), or "auto", which takes the first unless
+        its errors say that particles explain a record better.
         """
-        return self._states(data, draws, seed, smooth=False)
+        return self._states(data, draws, seed, estimator, smooth=False)
 
     def smooth(
-        self, data: Trajectories, *, draws: int = 200, seed: int | None = None
+        self,
+        data: Trajectories,
+        *,
+        estimator: str = "auto",
+        draws: int = 200,
+        seed: int | None = None,
     ) -> StateEstimate:
-        """Every state at every row, hidden ones too, given the whole record, as sampled paths."""
-        return self._states(data, draws, seed, smooth=True)
+        """Every state at every row, hidden ones too, given the whole record, as sampled paths.
+
+        See `filter` for the estimators.
+        """
+        return self._states(data, draws, seed, estimator, smooth=True)
 
     def _states(
-        self, data: Trajectories, draws: int, seed: int | None, *, smooth: bool
+        self, data: Trajectories, draws: int, seed: int | None, estimator: str, *, smooth: bool
     ) -> StateEstimate:
         self.spec.check(data)
         check_whole(draws, "draws", least=2)
         if not isinstance(self.forecaster, AbstractStateEstimator):
             raise InputError(f"{self.spec.name} has no states apart from what is measured.")
         return estimate_states(
-            self.spec, self.forecaster, data, smooth=smooth, draws=draws, key=self._key(seed)
+            self.spec,
+            self.forecaster,
+            data,
+            smooth=smooth,
+            estimator=estimator,
+            draws=draws,
+            key=self._key(seed),
         )
 
     def equations(self, data: Trajectories) -> Discovered:

@@ -1,6 +1,6 @@
 """Do 90 % intervals hold 90 %? Simulated systems with known G and σ, fitted with the defaults.
 
-    python benchmarks/coverage.py [--only 0 5] [--seed 0] [--out docs/results/coverage.md]
+    python benchmarks/interval_coverage.py [--only 0 5] [--seed 0] [--out docs/results/coverage.md]
 
 Each system is simulated finely with its own G, measured with its own σ, and fitted as `hybridsde
 fit` would: 8 or 24 recordings to learn from, validation included, none, half or all of its

@@ -1,0 +1,189 @@
+"""Trials of a sweep: the same recordings under other settings, scored on validation alone."""
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hybridsde._errors import FitFailed, InputError
+from hybridsde.data import Trajectories
+from hybridsde.engine.search import AbstractSearch, search_of
+from hybridsde.engine.space import AbstractAxis, axes_of
+from hybridsde.engine.task import FAILURE, AbstractJob, Outcome, Perform, Task
+from hybridsde.hybrid import HybridSDE
+from hybridsde.hybrid.known_check import check_known
+from hybridsde.project.fingerprint import files_mark
+from hybridsde.project.overrides import with_overrides
+from hybridsde.project.project import Project, settled
+from hybridsde.project.settings import Settings, part_of
+from hybridsde.project.settings_file import settings_bytes, settings_of
+from hybridsde.project.split import Split
+from hybridsde.run import Run, fit, fit_many
+from hybridsde.run.choice import scaled_crps, set_apart
+from hybridsde.run.fitting import forecast_windows
+from hybridsde.store.spec_io import write_spec
+
+TRIAL = "trial"
+
+
+@dataclass(frozen=True)
+class SweepJob(AbstractJob):
+    """A settings file, what is tried for some of them, and how."""
+
+    text: bytes
+    source: Path
+    trials: int | None = None
+    search: str = "random"
+    seeds: int = 1
+    rungs: int = 3
+
+    @classmethod
+    def read(cls, source: Path, **options: Any) -> "SweepJob":
+        """From a settings file with a table [sweep]."""
+        found = cls(settings_bytes(source), source.resolve(), **options)
+        for axis in found.axes:  # a name or a value that no setting takes is said at once
+            for value in (axis.at(0.0), axis.at(0.999)):
+                with_overrides(found.settings, {axis.name: value}, f"{source}, [sweep]")
+        return found
+
+    @property
+    def settings(self) -> Settings:
+        """What the file says, without the sweep."""
+        whole = settings_of(self.text, self.source)
+        return whole.model_copy(update={"sweep": {}})
+
+    @property
+    def axes(self) -> tuple[AbstractAxis, ...]:
+        """What is tried."""
+        return axes_of(settings_of(self.text, self.source).sweep, str(self.source))
+
+    def new_search(self) -> AbstractSearch:
+        """At its beginning."""
+        return search_of(self.search, self.axes, self.trials, self.settings.train.seed)
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """Settings, files and search."""
+        return {
+            "kind": "sweep",
+            "settings": settings_of(self.text, self.source).model_dump(mode="json"),
+            "data": files_mark(self.settings.paths(self.source.parent)),
+            "trials": self.trials,
+            "search": self.search,
+            "seeds": self.seeds,
+            "rungs": self.rungs,
+        }
+
+    def task(self, changes: Mapping[str, Any], share: float) -> Task:
+        """One trial, trained for a share of its epochs, from all seeds as one program."""
+        return Task(TRIAL, {"settings": dict(changes), "share": share, "seeds": self.seeds})
+
+    def open(self) -> Perform:
+        """The recordings are read and divided once; what was kept for the test is let go."""
+        settings = self.settings
+        data = settings.read_data(self.source.parent)
+        return _Worker(self, settings, judged(settings, data)).perform
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What trials are trained on, and what they are scored on. No test recordings are here."""
+
+    train: Trajectories
+    validation: Trajectories | None
+    """What chooses the epoch, as in a fit; None where the scored part must stay unseen."""
+    scored: Trajectories
+
+
+def judged(settings: Settings, data: Trajectories) -> Judged:
+    """The validation recordings of the settings, or else a quarter of the training recordings."""
+    parts = (part_of(settings.data.test), part_of(settings.data.validation))
+    split = Split.of(data, parts[0] or 0, parts[1], seed=settings.train.seed)
+    if split.validation is not None:
+        return Judged(split.train, split.validation, split.validation)
+    both = set_apart(split.train, settings.train.seed)
+    if both is None:
+        raise InputError(
+            "A sweep needs recordings to judge on, but there are too few to spare some. Set "
+            "data.validation, or give more recordings."
+        )
+    return Judged(both[0], None, both[1])
+
+
+class _Worker:
+    """Does trials, and remembers models that others share."""
+
+    def __init__(self, job: SweepJob, settings: Settings, data: Judged):
+        self._job, self._settings, self._data = job, settings, data
+        self._settled: dict[str, HybridSDE] = {}
+
+    def perform(self, task: Task) -> Outcome:
+        """One trial: a row per seed, or one that says why there is none."""
+        changes, share = task.payload["settings"], float(task.payload["share"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                project = self._project(with_overrides(self._settings, changes, "[sweep]"))
+                return Outcome(self._scored(project, share, int(task.payload["seeds"])))
+            except (FitFailed, ValueError) as error:
+                return Outcome([{FAILURE: str(error)}])
+
+    def _project(self, settings: Settings) -> Project:
+        """The trial as a project that knows no test recordings."""
+        job, train = self._job, self._data.train
+        model = settings.build_model(job.source.parent, trust=True)
+        key = json.dumps([write_spec(model), settings.train.substeps], sort_keys=True)
+        if key not in self._settled:
+            model.check_training(train)
+            check_known(model, train)
+            self._settled[key] = settled(model, train, settings.train.substeps)
+        split = Split(train, self._data.validation, None)
+        return Project(settings, job.source, job.text, self._settled[key], train, split)
+
+    def _scored(self, project: Project, share: float, seeds: int) -> list[dict[str, Any]]:
+        closed = project.objective is None and (project.model.undecided or project.model.linear)
+        runs = _fits(project, 1.0 if closed else share, seeds)
+        horizon, context = project.settings.forecast.horizon, project.model.context
+        windows = forecast_windows(self._data.scored, horizon, context)
+        rows = []
+        for run in runs:
+            score = scaled_crps(run, windows)
+            table = run.score(windows, draws=project.settings.forecast.draws).loc["overall"]
+            rows.append(
+                {
+                    FAILURE: None if np.isfinite(score) else "its forecasts are not numbers",
+                    "seed": run.seed,
+                    "whole": closed or share == 1,
+                    "score": _plain(score),
+                    **{name: _plain(table[name]) for name in ("rmse", "nll", "coverage90")},
+                    "epochs": len(run.history),
+                    "diverged": run.diverged,
+                }
+            )
+        return rows
+
+
+def _fits(project: Project, share: float, seeds: int) -> list[Run]:
+    """From several seeds: as one program where it is decided what is learned."""
+    train = project.settings.train
+    numbers = [train.seed + number for number in range(seeds)]
+    training = project.training
+    shorter = replace(training, epochs=max(1, round(share * training.epochs)))
+    same: dict[str, Any] = {
+        "objective": project.objective,
+        "training": shorter,
+        "validation": project.split.validation,
+        "horizon": project.settings.forecast.horizon,
+    }
+    if project.model.undecided or train.langevin is not None:
+        more = {**same, "langevin": train.langevin}
+        return [fit(project.model, project.data, seed=seed, **more) for seed in numbers]
+    return fit_many(project.model, project.data, seeds=numbers, **same)
+
+
+def _plain(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""The studio: a page on this machine, from a table to a forecast, on the files of the commands."""

@@ -1,0 +1,97 @@
+"""An ensemble of small networks by second-order steps."""
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import pytest
+
+import hybridsde as hs
+from hybridsde.hybrid.declaration import ENSEMBLE_MEMBERS
+from hybridsde.model import MixtureMLP
+
+
+def spirals(count=4, rows=40, step=0.1, seed=0):
+    """dx = v, dv = −2x − tanh(2v)/2 + noise, with small measurement errors."""
+    rng = np.random.default_rng(seed)
+    x, v = rng.uniform(-1.5, 1.5, (2, count))
+    kept = []
+    for _ in range(rows):
+        kept.append(np.stack([x, v], 1))
+        for _ in range(10):
+            shock = 0.05 * np.sqrt(step / 10) * rng.normal(size=(2, count))
+            x, v = (
+                x + step / 10 * v + shock[0],
+                v + step / 10 * (-2 * x - 0.5 * np.tanh(2 * v)) + shock[1],
+            )
+    values = np.stack(kept, 1) + 0.02 * rng.normal(size=(count, rows, 2))
+    return hs.Trajectories.from_arrays(
+        [step * np.arange(rows)] * count, list(values), states=("x", "v")
+    )
+
+
+@pytest.fixture(scope="module")
+def run():
+    physics = hs.equations("dx = v", "dv = -k*x", k=hs.Bounded.of(1.0, 0.2, 8.0))
+    model = hs.HybridSDE(states=("x", "v"), physics=physics, exact=("x",), learned="ensemble")
+    return hs.fit(model, spirals(), seed=0)
+
+
+@pytest.mark.slow
+def test_every_network_climbs_and_forecasts_are_near_those_of_the_truth(run):
+    """The damping is not among the known equations; without it errors are several times larger."""
+    losses = run.history["loss"].to_numpy()
+    assert np.all(np.diff(losses) <= 1e-9)  # a step that does not gain is not taken
+    test = spirals(seed=1)
+    scores = run.score(test)
+    alone = hs.HybridSDE(
+        states=("x", "v"), physics=hs.equations("dx = v", "dv = -2*x"), hidden=None
+    )
+    known = hs.fit(alone, spirals(), training=hs.Training(epochs=20)).score(test)
+    assert scores.loc["overall", "crps"] < 0.5 * known.loc["overall", "crps"]
+    assert 0.7 < scores.loc["overall", "coverage90"] <= 1
+
+
+@pytest.mark.slow
+def test_networks_have_parameters_and_diffusions_of_their_own(run):
+    model = run.forecaster.model
+    assert isinstance(model.network, MixtureMLP)
+    assert model.network.count == model.own.count == ENSEMBLE_MEMBERS
+    drawn = [model.draw(key=jr.key(0), number=jnp.asarray(n)) for n in range(3)]
+    rates = [float(one.known.physics.parameters["k"].value) for one in drawn]
+    spreads = [np.asarray(one.diffusion.sd.value) for one in drawn]
+    assert len(set(rates)) == 3
+    assert not np.allclose(spreads[0], spreads[1])
+    first = model.typical()
+    np.testing.assert_allclose(first.known.physics.parameters["k"].value, rates[0])
+
+
+@pytest.mark.slow
+def test_an_ensemble_is_the_same_after_a_run_folder(run, tmp_path):
+    run.save(tmp_path / "run")
+    again = hs.Run.load(tmp_path / "run")
+    for one, other in zip(
+        jax.tree.leaves(run.forecaster), jax.tree.leaves(again.forecaster), strict=True
+    ):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+
+
+def test_seeds_decide_where_networks_begin():
+    physics = hs.equations("dx = v", "dv = -k*x", k=hs.Bounded.of(1.0, 0.2, 8.0))
+    spec = hs.HybridSDE(states=("x", "v"), physics=physics, learned="ensemble")
+    data = spec.batch(spirals(2, 10))
+    first, same, other = (
+        spec.init(data, key=jr.key(seed)).network.posterior.mean.layers[0].weight
+        for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(first, same)
+    assert not np.allclose(first, other)
+
+
+def test_what_an_ensemble_cannot_be():
+    for settings, message in (
+        ({"learned": ("ensemble", "library")}, "ensemble alone"),
+        ({"learned": "ensemble", "weights": "local"}, "held along a path"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            hs.HybridSDE(states=("x",), **settings)
