@@ -11,27 +11,29 @@ PUBLISHED: dict[str, tuple[float, float | None]] = {
 }
 """Test MSE on centred data, and its spread where it is given."""
 NOTES = """\
-MSE on frames 100–299 of the four test sequences, given frames 0–99, after training on the first 200
-frames of the 16 training sequences. `MSE` is that of the mean of 200 sampled paths, `one path` the
-mean MSE of single paths. `validation` are the three validation sequences, of which two are walks of
-another pace. `left out` are the training sequences, each forecast by a fit to the first 200 frames of
-the 15 others. Settings were chosen on validation and left-out sequences; the latter are scored on
-frames 100–299, so that frames after 200 had a part in the choice, though never in a fit. With
-`centred` data every sequence is centred on its own mean over all 300 frames, so these numbers, like
-the published ones, know the future mean of each sequence; `uncentred` data have no such leak.
+MSE on frames 100–299 of the four test sequences, given frames 0–99, after training on the first
+200 frames of the 16 training sequences. `MSE` is that of the mean of 200 sampled paths, `one
+path` the mean MSE of single paths. `validation` are the three validation sequences, of which two
+are walks of another pace. `left out` are the training sequences, each forecast by a fit to the
+first 200 frames of the 15 others. Settings were chosen on validation and left-out sequences; the
+latter are scored on frames 100–299, so that frames after 200 had a part in the choice, though
+never in a fit. With `centred` data every sequence is centred on its own mean over all 300 frames,
+so these numbers, like the published ones, know the future mean of each sequence; `uncentred` data
+have no such leak.
 
-`gait SDE` is a hybrid SDE: that a walk goes round is known, dφ = ω dt; what comes and goes about the
-cycle is learned, with the uncertainty of its rates. Where a walker is in the cycle, the pace and the
-own cycle are filtered from the given frames, under 32 guesses of the first phase and two spreads of
-the pace (a walk like the others, or an unusual one), which count by their evidence. Everything is
-estimated in closed form: seeds differ in their draws alone, and so they do for `ridge`.
+`gait SDE` is a hybrid SDE: that a walk goes round is known, dφ = ω dt; what comes and goes about
+the cycle is learned, with the uncertainty of its rates. Where a walker is in the cycle, the pace
+and the own cycle are filtered from the given frames, under 32 guesses of the first phase and two
+spreads of the pace (a walk like the others, or an unusual one), which count by their evidence.
+Everything is estimated in closed form: seeds differ in their draws alone, and so they do for
+`ridge`.
 
-`ridge k×p` regresses k principal components on their last p frames, and is iterated. It knows walks
-of the paces that it was trained on; the validation sequences show what it does with others.
+`ridge k×p` regresses k principal components on their last p frames, and is iterated. It knows
+walks of the paces that it was trained on; the validation sequences show what it does with others.
 
 `e-pac-bayes` is the latent SDE of the paper with the paper's settings, trained on 200 frames. It
-sees the last three of the given frames, so the other 97 tell it nothing; its epoch is chosen on the
-validation sequences, and none is left out.
+sees the last three of the given frames, so the other 97 tell it nothing; its epoch is chosen on
+the validation sequences, and none is left out.
 
 ![Joint angles of a test sequence: median, 50 % and 90 % bands, and what was recorded](angles.png)
 
