@@ -60,6 +60,11 @@ class Row:
     nll_mean: float = math.nan
     crps_mean: float = math.nan
     coverage90_mean: float = math.nan
+    validation_mse: float = math.nan
+    validation_coverage90: float = math.nan
+    left_out_mse: float = math.nan
+    left_out_coverage90: float = math.nan
+    """Of training sequences that were left out of a fit one by one, where that was done."""
     mse_each: tuple[float, ...] = ()
     """Of every repetition."""
     published_mse: float | None = None
