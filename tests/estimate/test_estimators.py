@@ -146,6 +146,15 @@ def test_particles_see_two_wells_where_a_gaussian_cannot():
     assert np.mean(np.abs(np.abs(last) - 1) < 0.5) > 0.9
 
 
+def test_auto_says_what_it_took_and_why():
+    model, data = spring()
+    run = hs.fit(model, data, training=hs.Training(epochs=1))
+    found = run.filter(data, draws=8)
+    assert found.estimator == "extended"
+    assert "Gaussian" in found.why
+    assert run.smooth(data, estimator="cubature", draws=8).estimator == "cubature"
+
+
 def test_rules_and_names_that_are_not_known():
     with pytest.raises(ValueError, match="cubature, unscented"):
         SigmaPointKalman("simpson")

@@ -62,6 +62,8 @@ def test_networks_have_parameters_and_diffusions_of_their_own(run):
     spreads = [np.asarray(one.diffusion.sd.value) for one in drawn]
     assert len(set(rates)) == 3
     assert not np.allclose(spreads[0], spreads[1])
+    errors = run.metadata.parameters["k"]["error"]
+    assert errors > np.std(rates) / 2  # errors count what networks disagree about
     first = model.typical()
     np.testing.assert_allclose(first.known.physics.parameters["k"].value, rates[0])
 

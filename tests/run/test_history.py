@@ -99,7 +99,7 @@ def test_records_of_different_lengths_each_go_on_after_their_own_end(run):
 
 def test_filtered_states_and_evidence_of_a_record(run):
     data, _ = recordings()
-    found = run.filter(data, draws=4000)
+    found = run.filter(data, estimator="extended", draws=4000)
     for n in range(len(data)):
         mean, cov = kalman(data.values[n, :, 0], ROWS)
         assert_mean_close(found.states.values[:, n, -1], mean)
@@ -116,8 +116,8 @@ def test_smoothing_finds_the_hidden_state_better_than_filtering(run):
     errors = {
         name: np.sqrt(np.mean((estimate.mean().values - truth)[:, 2:-2, 1] ** 2))
         for name, estimate in (
-            ("filter", run.filter(data, draws=64)),
-            ("smooth", run.smooth(data, draws=64)),
+            ("filter", run.filter(data, estimator="extended", draws=64)),
+            ("smooth", run.smooth(data, estimator="extended", draws=64)),
         )
     }
     assert errors["smooth"] < 0.9 * errors["filter"]
@@ -130,7 +130,7 @@ def test_missing_values_are_filled_in(run):
     gaps = hs.Trajectories.from_arrays(
         list(data.times), list(data.values), states=("x",), observed=list(observed)
     )
-    found = run.smooth(gaps, draws=400)
+    found = run.smooth(gaps, estimator="extended", draws=400)
     mean, sd = found.observations.mean("draw").values, found.observations.std("draw").values
     error = (mean - truth[..., :1]) / sd
     assert np.abs(error[:, 10:14]).max() < 5
@@ -225,13 +225,18 @@ def test_networks_and_local_weights_have_a_past_too():
         found = run.forecast(data, steps=3, draws=8)
         assert found.states.shape == (8, len(data), 3, 2)
         assert np.isfinite(found.states).all()
-        assert np.isfinite(run.smooth(data, draws=8).states).all()
+        assert np.isfinite(run.smooth(data, estimator="extended", draws=8).states).all()
 
 
 @pytest.mark.slow
 def test_a_bounded_state_stays_inside_on_the_way():
     data, _ = recordings()
     model = hs.HybridSDE(states=("x", "v"), observed=("x",), hidden=(4,), bounds={"v": (0.0, 1.0)})
-    v = untrained_run(model, data).smooth(data, draws=8).states.sel(state="v").values
+    v = (
+        untrained_run(model, data)
+        .smooth(data, estimator="extended", draws=8)
+        .states.sel(state="v")
+        .values
+    )
     assert v.min() >= 0
     assert v.max() <= 1

@@ -46,6 +46,11 @@ class Estimated(eqx.Module):
 class AbstractEstimator(eqx.Module):
     """How the states of one record are estimated under one draw of the weights."""
 
+    @property
+    @abc.abstractmethod
+    def width(self) -> int:
+        """How many states it keeps for every step: one, or as many as it has samples."""
+
     @abc.abstractmethod
     def __call__(
         self,

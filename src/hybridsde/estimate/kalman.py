@@ -31,6 +31,11 @@ CENTRAL = {CUBATURE: 0.0, UNSCENTED: 1 / 3}
 class AbstractKalman(AbstractEstimator):
     """Forward with Gaussians, backward by sampling; see `estimate.states`."""
 
+    @property
+    def width(self) -> int:
+        """One Gaussian."""
+        return 1
+
     @abc.abstractmethod
     def predict(
         self, sde: SDE, solver: AbstractSolver, step: Steps, state: GaussianState

@@ -58,6 +58,11 @@ class ParallelKalman(AbstractEstimator):
 
     iterations: int = eqx.field(static=True, default=4)
 
+    @property
+    def width(self) -> int:
+        """One Gaussian."""
+        return 1
+
     def __call__(
         self,
         model: BayesianSDE,

@@ -91,6 +91,11 @@ class Particles(AbstractEstimator):
 
     count: int = eqx.field(static=True, default=256)
 
+    @property
+    def width(self) -> int:
+        """All samples."""
+        return self.count
+
     def __call__(
         self,
         model: BayesianSDE,
@@ -140,6 +145,11 @@ class EnsembleKalman(AbstractEstimator):
     """
 
     count: int = eqx.field(static=True, default=256)
+
+    @property
+    def width(self) -> int:
+        """All samples."""
+        return self.count
 
     def __call__(
         self,

@@ -10,6 +10,7 @@ import pandas as pd
 import xarray as xr
 from scipy.stats import kurtosis
 
+from hybridsde._errors import InputError
 from hybridsde._types import PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
 from hybridsde.estimate.choices import AUTO, EXTENDED, PARTICLES, estimator_of
@@ -26,6 +27,8 @@ EXCESS, TAIL_ERRORS = 1.0, 4.0
 """Tails are heavy where the kurtosis exceeds a Gaussian's by this much and so many errors of it."""
 FEWEST = 30
 """Errors that say something of tails."""
+MOST_ROWS = 20_000
+"""Longer records are not given to particles unasked."""
 CLEARLY = 2.0
 """Particles must be better than a Gaussian by so much in log evidence."""
 
@@ -102,11 +105,15 @@ def estimate_states(
     tails = heavy_tails(found.innovations.values)
     if tails is None:
         return found
-    tried = estimated(PARTICLES, "")
+    if data.times.size > MOST_ROWS:
+        return replace(found, why=f"{tails}; particles were not tried on so many rows.")
+    try:
+        tried = estimated(PARTICLES, "")
+    except InputError as error:
+        return replace(found, why=f"{tails}. {error}")
     gain = float(tried.log_evidence.sum() - found.log_evidence.sum())
     said = f"{tails}; the log evidence of particles is {gain:+.1f} beside that of a Gaussian."
-    better = gain > CLEARLY
-    return replace(tried if better else found, why=said[0].upper() + said[1:])
+    return replace(tried if gain > CLEARLY else found, why=said)
 
 
 def heavy_tails(z: np.ndarray) -> str | None:
@@ -120,7 +127,7 @@ def heavy_tails(z: np.ndarray) -> str | None:
     excess = float(kurtosis(z))
     if excess < max(EXCESS, TAIL_ERRORS * np.sqrt(24 / len(z))):
         return None
-    return f"errors from row to row have heavy tails (kurtosis {3 + excess:.1f}, a Gaussian 3)"
+    return f"Errors from row to row have heavy tails (kurtosis {3 + excess:.1f}, a Gaussian 3)"
 
 
 def _estimate(
@@ -137,8 +144,9 @@ def _estimate(
     """The states of every trajectory, some trajectories at a time."""
     shared = 1 if draws % PATHS_PER_WEIGHT else PATHS_PER_WEIGHT
     batch = spec.batch(data)
-    size = max(1, PATH_STEPS // max(1, draws * batch.solver_steps(1)))
     chosen = estimator_of(estimator)
+    width = max(draws, chosen.width * draws // shared) * batch.solver_steps(1)
+    size = max(1, PATH_STEPS // max(1, width))
     parts = []
     for begin in range(0, len(data), size):
         some = batch.take(jnp.arange(begin, min(begin + size, len(data))))

@@ -53,7 +53,27 @@ def learned_parameters(
     if not scalar:
         return {}
     errors = _errors(forecaster, batch, tuple(scalar))
+    if forecaster.model.own is not None:
+        errors = _between_networks(forecaster.model, errors)
     return {name: {"value": value, "error": errors.get(name)} for name, value in scalar.items()}
+
+
+def _between_networks(
+    model: BayesianSDE, errors: Mapping[str, float | None]
+) -> dict[str, float | None]:
+    """Errors of one network, and how far the parameters of the others lie from it."""
+    own, sde = model.own, model.typical()
+    assert own is not None
+    shared = model.driven_by(sde.learned.network)
+    each = [
+        parameters_of(own.given_to(shared, number).known.physics) for number in range(own.count)
+    ]
+
+    def whole(name: str, error: float | None) -> float | None:
+        values = [float(one[name].value) for one in each]
+        return None if error is None else float(np.hypot(error, np.std(values, ddof=1)))
+
+    return {name: whole(name, error) for name, error in errors.items()}
 
 
 def _errors(

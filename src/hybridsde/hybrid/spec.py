@@ -129,8 +129,9 @@ class HybridSDE(AbstractDeclaration):
     ) -> AbstractInference:
         """Empirical PAC-Bayes by default, Heun's rule, and a thousand steps of Adam.
 
-        A learned part that is linear in its coefficients is found at once, by `fit_sparse`, an
-        ensemble by `fit_ensemble`; an objective that is given goes on from there.
+        A learned part that is linear in its coefficients is found at once, by `fit_sparse`, and an
+        objective that is given goes on from there. An ensemble is found by `fit_ensemble`, or
+        trained on an objective that is given.
         """
         if self.linear and objective is None:
             return ClosedForm(self._at_once)

@@ -108,7 +108,7 @@ def _drift(run: Run, hybrid: Hybrid, data: Trajectories) -> list[dict[str, Any]]
     if latent or not isinstance(run.forecaster, AbstractStateEstimator):
         return []
     shown = data.take(range(min(4, len(data))))
-    smoothed = run.smooth(shown, draws=SMOOTHED).states
+    smoothed = run.smooth(shown, estimator="extended", draws=SMOOTHED).states
     spread = getattr(hybrid.model.diffusion, "sd", None)
     found = []
     for row in range(len(shown)):

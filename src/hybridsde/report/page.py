@@ -181,7 +181,7 @@ def _diagnostics(run: Run, held_out: Trajectories, clock: str) -> dict[str, Any]
     if latent or not isinstance(run.forecaster, AbstractStateEstimator):
         return None
     shown = held_out.take(range(min(MOST_DIAGNOSED, len(held_out))))
-    found = run.smooth(shown, draws=PATHS)
+    found = run.smooth(shown, estimator="extended", draws=PATHS)
     names = run.spec.observations
     z = found.innovations.values
     told = diagnose(z, names)
