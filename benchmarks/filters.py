@@ -20,6 +20,7 @@ import pandas as pd
 import hybridsde as hs
 from hybridsde.data import Batch
 from hybridsde.estimate.choices import estimator_of
+from hybridsde.estimate.estimator import Record
 from hybridsde.simulate import Heun
 
 STEP = 0.05
@@ -56,9 +57,8 @@ def timed(name: str, estimator: str, batch: Batch, weights: int) -> tuple[float,
     @eqx.filter_jit
     def run(keys, model, series):
         def one(key):
-            found = estimator_of(estimator)(
-                model, model.draw(key=key), Heun(), series, None, draws=1, smooth=False, key=key
-            )
+            seen = Record(model, model.draw(key=key), Heun(), series)
+            found = estimator_of(estimator)(seen, draws=1, smooth=False, key=key)
             return found.log_prob, found.foretold
 
         return jax.vmap(one)(keys)

@@ -10,6 +10,7 @@ import pytest
 import hybridsde as hs
 from hybridsde.data import Batch
 from hybridsde.estimate.choices import ESTIMATORS, estimator_of
+from hybridsde.estimate.estimator import Record
 from hybridsde.estimate.kalman import SigmaPointKalman
 from hybridsde.estimate.particles import EnsembleKalman, Particles
 from hybridsde.forecast.states import heavy_tails
@@ -80,11 +81,7 @@ def estimate(estimator, *, smooth):
     series = jax.tree.map(lambda leaf: leaf[0], batch)
     run = eqx.filter_jit(
         lambda key: estimator(
-            built,
-            built.typical(),
-            EulerMaruyama(),
-            series,
-            None,
+            Record(built, built.typical(), EulerMaruyama(), series),
             draws=DRAWS,
             smooth=smooth,
             key=key,
@@ -137,7 +134,10 @@ def test_particles_see_two_wells_where_a_gaussian_cannot():
     series = jax.tree.map(lambda leaf: leaf[0], batch)
     run = eqx.filter_jit(
         lambda key: Particles(200)(
-            built, built.typical(), EulerMaruyama(10), series, None, draws=200, smooth=True, key=key
+            Record(built, built.typical(), EulerMaruyama(10), series),
+            draws=200,
+            smooth=True,
+            key=key,
         )
     )
     found = run(jr.key(2))

@@ -46,9 +46,8 @@ def found_states(data, model):
     built = model.init(batch, key=jr.key(0))
     series = jax.tree.map(lambda leaf: leaf[0], batch)
     sde = built.driven_by(built.network.mean())
-    return eqx.filter_jit(
-        lambda: ExtendedKalman().track(built, sde, EulerMaruyama(), series, None)
-    )()
+    record = Record(built, sde, EulerMaruyama(), series)
+    return eqx.filter_jit(lambda: ExtendedKalman().track(record))()
 
 
 def joint(data):

@@ -30,6 +30,22 @@ class Steps(eqx.Module):
         return cls(grid, noise, series.values[grid.row], seen)
 
 
+class Record(eqx.Module):
+    """One series under one draw of the weights: all that an estimator is given."""
+
+    model: BayesianSDE
+    sde: SDE
+    solver: AbstractSolver
+    series: Batch
+    noise: PyTree = None
+    """What the network consumes along the steps."""
+
+    @property
+    def steps(self) -> Steps:
+        """The steps that it is gone through in."""
+        return Steps.of(self.model, self.solver, self.series, self.noise)
+
+
 class Estimated(eqx.Module):
     """Draws of the states at the first row and at the end of every step, and what came out."""
 
@@ -52,18 +68,7 @@ class AbstractEstimator(eqx.Module):
         """How many states it keeps for every step: one, or as many as it has samples."""
 
     @abc.abstractmethod
-    def __call__(
-        self,
-        model: BayesianSDE,
-        sde: SDE,
-        solver: AbstractSolver,
-        series: Batch,
-        noise: PyTree,
-        *,
-        draws: int,
-        smooth: bool,
-        key: PRNGKeyArray,
-    ) -> Estimated:
+    def __call__(self, record: Record, *, draws: int, smooth: bool, key: PRNGKeyArray) -> Estimated:
         """Draws given the rows up to each, or given all (`smooth`)."""
 
 

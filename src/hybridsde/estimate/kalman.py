@@ -14,13 +14,18 @@ import jax.numpy as jnp
 import jax.random as jr
 from jax import lax
 
-from hybridsde._types import Array, Float, PRNGKeyArray, PyTree
-from hybridsde.data import Batch
-from hybridsde.estimate.estimator import AbstractEstimator, Estimated, Steps, with_first
+from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde.estimate.estimator import (
+    AbstractEstimator,
+    Estimated,
+    Record,
+    Steps,
+    with_first,
+)
 from hybridsde.estimate.filter import carried, first_state, observe
 from hybridsde.estimate.gaussian import GaussianState
 from hybridsde.estimate.states import Track, backward_paths, factor
-from hybridsde.model import SDE, BayesianSDE
+from hybridsde.model import SDE
 from hybridsde.simulate import AbstractSolver
 
 CUBATURE, UNSCENTED = "cubature", "unscented"
@@ -42,38 +47,25 @@ class AbstractKalman(AbstractEstimator):
     ) -> tuple[GaussianState, Float[Array, "state state"]]:
         """The state after one step, and the slope A that ties it to the one before."""
 
-    def track(
-        self, model: BayesianSDE, sde: SDE, solver: AbstractSolver, series: Batch, noise: PyTree
-    ) -> Track:
+    def track(self, record: Record) -> Track:
         """Filter one series and keep everything."""
+        sde, observation = record.sde, record.model.observation
 
         def advance(state: GaussianState, step: Steps):
-            foretold, slope = self.predict(sde, solver, step, state)
-            told, found = observe(model.observation, step.y, step.seen, foretold)
+            foretold, slope = self.predict(sde, record.solver, step, state)
+            told, found = observe(observation, step.y, step.seen, foretold)
             told = GaussianState(sde.clip(told.mean), told.covariance)
             return told, (told, foretold, slope, found.log_prob)
 
-        first = first_state(model, series)
-        steps = Steps.of(model, solver, series, noise)
-        _, (told, foretold, slope, log_prob) = lax.scan(advance, first, steps)
+        first = first_state(record.model, record.series)
+        _, (told, foretold, slope, log_prob) = lax.scan(advance, first, record.steps)
         return Track(first, told, foretold, slope, log_prob)
 
-    def __call__(
-        self,
-        model: BayesianSDE,
-        sde: SDE,
-        solver: AbstractSolver,
-        series: Batch,
-        noise: PyTree,
-        *,
-        draws: int,
-        smooth: bool,
-        key: PRNGKeyArray,
-    ) -> Estimated:
+    def __call__(self, record: Record, *, draws: int, smooth: bool, key: PRNGKeyArray) -> Estimated:
         """Backward sampling, or draws from every filtered Gaussian."""
-        found = self.track(model, sde, solver, series, noise)
-        rows = len(found.log_prob) + 1
-        normals = jr.normal(key, (draws, rows, model.states), series.values.dtype)
+        found = self.track(record)
+        shape = (draws, len(found.log_prob) + 1, record.model.states)
+        normals = jr.normal(key, shape, record.series.values.dtype)
         if smooth:
             paths = jax.vmap(lambda normal: backward_paths(found, normal))(normals)
         else:
@@ -81,7 +73,7 @@ class AbstractKalman(AbstractEstimator):
             roots = jax.vmap(factor)(whole.covariance)
             paths = whole.mean + jnp.einsum("kij,skj->ski", roots, normals)
         foretold = with_first(found.first, found.foretold)
-        paths = jax.vmap(jax.vmap(sde.clip))(paths)
+        paths = jax.vmap(jax.vmap(record.sde.clip))(paths)
         return Estimated(paths, found.log_prob.sum(), foretold.mean, foretold.covariance)
 
 

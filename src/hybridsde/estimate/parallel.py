@@ -18,13 +18,18 @@ from cuthbert.gaussian import kalman
 from cuthbertlib.kalman import sampling
 from jax import lax
 
-from hybridsde._types import Array, Float, PRNGKeyArray, PyTree
-from hybridsde.data import Batch
-from hybridsde.estimate.estimator import AbstractEstimator, Estimated, Steps, with_first
+from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde.estimate.estimator import (
+    AbstractEstimator,
+    Estimated,
+    Record,
+    Steps,
+    with_first,
+)
 from hybridsde.estimate.filter import first_state
 from hybridsde.estimate.gaussian import GaussianState
 from hybridsde.estimate.states import factor
-from hybridsde.model import SDE, BayesianSDE, GaussianObservation
+from hybridsde.model import SDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver
 
 
@@ -63,26 +68,15 @@ class ParallelKalman(AbstractEstimator):
         """One Gaussian."""
         return 1
 
-    def __call__(
-        self,
-        model: BayesianSDE,
-        sde: SDE,
-        solver: AbstractSolver,
-        series: Batch,
-        noise: PyTree,
-        *,
-        draws: int,
-        smooth: bool,
-        key: PRNGKeyArray,
-    ) -> Estimated:
+    def __call__(self, record: Record, *, draws: int, smooth: bool, key: PRNGKeyArray) -> Estimated:
         """Paths by a parallel scan over draws of backward increments."""
-        steps = Steps.of(model, solver, series, noise)
-        first = first_state(model, series)
-        observation = model.observation
+        sde, steps = record.sde, record.steps
+        first = first_state(record.model, record.series)
+        observation = record.model.observation
         assert isinstance(observation, GaussianObservation)
 
         def passed(path: Float[Array, "row state"]):
-            line = Line.along(path, sde, solver, steps)
+            line = Line.along(path, sde, record.solver, steps)
             return line, _filtered(line, first, observation)
 
         def again(path: Float[Array, "row state"], _):

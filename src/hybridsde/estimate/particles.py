@@ -21,13 +21,18 @@ from cuthbert.smc import backward_sampler, particle_filter
 from cuthbertlib.resampling import ess_decorator, systematic
 from cuthbertlib.smc.smoothing import exact_sampling
 
-from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
-from hybridsde.data import Batch
-from hybridsde.estimate.estimator import AbstractEstimator, Estimated, Steps, with_first
+from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
+from hybridsde.estimate.estimator import (
+    AbstractEstimator,
+    Estimated,
+    Record,
+    Steps,
+    with_first,
+)
 from hybridsde.estimate.filter import first_state, observe
 from hybridsde.estimate.gaussian import GaussianState
 from hybridsde.estimate.states import factor
-from hybridsde.model import SDE, BayesianSDE, GaussianObservation
+from hybridsde.model import SDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver
 
 RESAMPLED = 0.5
@@ -96,25 +101,13 @@ class Particles(AbstractEstimator):
         """All samples."""
         return self.count
 
-    def __call__(
-        self,
-        model: BayesianSDE,
-        sde: SDE,
-        solver: AbstractSolver,
-        series: Batch,
-        noise: PyTree,
-        *,
-        draws: int,
-        smooth: bool,
-        key: PRNGKeyArray,
-    ) -> Estimated:
+    def __call__(self, record: Record, *, draws: int, smooth: bool, key: PRNGKeyArray) -> Estimated:
         """All distributions are those of the particles."""
         filter_key, init_key, back_key = jr.split(key, 3)
-        steps = Steps.of(model, solver, series, noise)
-        move = _move(model, sde, solver)
+        steps, move = record.steps, _move(record)
         resample = ess_decorator(systematic.resampling, RESAMPLED)
         searched = particle_filter.build_filter(
-            partial(_start, model, series),
+            partial(_start, record),
             _any(move.guided),
             _any(move.weight),
             self.count,
@@ -132,7 +125,7 @@ class Particles(AbstractEstimator):
             paths = jax.vmap(partial(_drawn, draws=draws))(keys, found.particles, found.log_weights)
         before, weights = found.particles[:-1], found.log_weights[:-1]
         foretold = jax.vmap(partial(_mixture, move))(before, weights, steps)
-        whole = with_first(first_state(model, series), foretold)
+        whole = with_first(first_state(record.model, record.series), foretold)
         evidence = found.log_normalizing_constant[-1]
         return Estimated(jnp.moveaxis(paths, 1, 0), evidence, whole.mean, whole.covariance)
 
@@ -151,22 +144,10 @@ class EnsembleKalman(AbstractEstimator):
         """All samples."""
         return self.count
 
-    def __call__(
-        self,
-        model: BayesianSDE,
-        sde: SDE,
-        solver: AbstractSolver,
-        series: Batch,
-        noise: PyTree,
-        *,
-        draws: int,
-        smooth: bool,
-        key: PRNGKeyArray,
-    ) -> Estimated:
+    def __call__(self, record: Record, *, draws: int, smooth: bool, key: PRNGKeyArray) -> Estimated:
         """Draws are members of the ensemble."""
         filter_key, init_key, choice_key = jr.split(key, 3)
-        steps = Steps.of(model, solver, series, noise)
-        move = _move(model, sde, solver)
+        steps, move = record.steps, _move(record)
         matrix = move.observation.matrix.value
         sd = jnp.broadcast_to(move.observation.sd.value, (len(matrix),))
 
@@ -177,7 +158,7 @@ class EnsembleKalman(AbstractEstimator):
             return lambda h: matrix @ h, jnp.diag(sd), jnp.where(step.seen, step.y, jnp.nan)
 
         searched = ensemble_kalman_filter.build_filter(
-            partial(_start, model, series),
+            partial(_start, record),
             _any(dynamics),
             _any(observations),
             self.count,
@@ -190,9 +171,9 @@ class EnsembleKalman(AbstractEstimator):
             whole = run_smoother(ensemble_rts_smoother.build_smoother(), found, steps).ensemble
         chosen = jr.choice(choice_key, self.count, (draws,), replace=draws > self.count)
         foretold = with_first(found.ensemble[0], found.predicted_ensemble[1:])
-        square = (model.states, model.states)
+        square = (record.model.states, record.model.states)
         covariance = jax.vmap(lambda rows: jnp.cov(rows, rowvar=False).reshape(square))
-        paths = jax.vmap(jax.vmap(sde.clip))(jnp.moveaxis(whole[:, chosen], 1, 0))
+        paths = jax.vmap(jax.vmap(record.sde.clip))(jnp.moveaxis(whole[:, chosen], 1, 0))
         evidence = found.log_normalizing_constant[-1]
         return Estimated(paths, evidence, foretold.mean(1), covariance(foretold))
 
@@ -202,15 +183,15 @@ def _any(function: Any) -> Any:
     return function
 
 
-def _move(model: BayesianSDE, sde: SDE, solver: AbstractSolver) -> Move:
-    observation = model.observation
+def _move(record: Record) -> Move:
+    observation = record.model.observation
     assert isinstance(observation, GaussianObservation)
-    return Move(sde, solver, observation, model.scale.value.states.sd)
+    return Move(record.sde, record.solver, observation, record.model.scale.value.states.sd)
 
 
-def _start(model: BayesianSDE, series: Batch, key: PRNGKeyArray) -> Float[Array, " state"]:
-    normal = jr.normal(key, (model.start_normals,), series.values.dtype)
-    return model.initial_state(series, normal)
+def _start(record: Record, key: PRNGKeyArray) -> Float[Array, " state"]:
+    normal = jr.normal(key, (record.model.start_normals,), record.series.values.dtype)
+    return record.model.initial_state(record.series, normal)
 
 
 def _drawn(

@@ -13,7 +13,7 @@ from jax import lax
 
 from hybridsde._types import Array, Float, Int, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
-from hybridsde.estimate.estimator import AbstractEstimator
+from hybridsde.estimate.estimator import AbstractEstimator, Record
 from hybridsde.estimate.filter import carried, first_state, observe
 from hybridsde.estimate.gaussian import GaussianState
 from hybridsde.estimate.states import at_rows, factor
@@ -204,7 +204,8 @@ def states_given(
     each = -(-draws // count)
 
     def one(sde: SDE, series: Batch, noise: PyTree, key: PRNGKeyArray):
-        found = estimator(model, sde, solver, series, noise, draws=each, smooth=smooth, key=key)
+        record = Record(model, sde, solver, series, noise)
+        found = estimator(record, draws=each, smooth=smooth, key=key)
         grid = series.grid(solver.substeps, model.interpolation)
 
         def rows_of(leaf: Array) -> Array:
