@@ -8,7 +8,7 @@ out of the fit one by one; the latter two chose all settings.
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -36,14 +36,18 @@ TRAINED, GIVEN = 200, 100
 """Frames of a training sequence that are trained on; frames that a forecast is given."""
 DRAWS = 200
 """Sampled paths of every sequence."""
-GAIT = GaitSDE(observed=CHANNELS, given=GIVEN)
+GAITS = {
+    "centred": GaitSDE(observed=CHANNELS, given=GIVEN),
+    "uncentred": GaitSDE(observed=CHANNELS, given=GIVEN, stance_spread=1.0, noise_spread=10.0),
+}
+"""With means that are not taken away, poses that stay and larger noise of new walkers."""
 SYSTEMS: dict[str, dict[tuple[str, str], AbstractBaseline]] = {
     name: {
         ("none", "ridge 12×30"): RidgeComponents(observed=CHANNELS, given=GIVEN, lags=30),
         ("none", "ridge 12×50"): RidgeComponents(observed=CHANNELS, given=GIVEN, lags=50),
-        ("phase", "gait SDE"): replace(GAIT, stance_spread=stance),
+        ("phase", "gait SDE"): gait,
     }
-    for name, stance in (("centred", 0.0), ("uncentred", 1.0))
+    for name, gait in GAITS.items()
 }
 """What is known, the method, and how it is declared for each kind of data."""
 LATENT = ("none", "e-pac-bayes")

@@ -6,7 +6,7 @@ from rich.table import Table
 
 from hybridsde.paper import cost
 from hybridsde.paper.factorial import Effect
-from hybridsde.paper.mocap_history_notes import PUBLISHED
+from hybridsde.paper.mocap_history_notes import PUBLISHED, number
 from hybridsde.paper.table import Results, Row
 
 
@@ -43,12 +43,12 @@ def history_table(rows: list[Row]) -> Table:
     table = Table(title="CMU walking, 100 frames given, 200 forecast")
     for name in ("known", "method"):
         table.add_column(name, no_wrap=True)
-    for name in ("MSE ± sd", "one path", "in 90 %", "CRPS", "validation", "left out"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for name in ("MSE", "sd", "one path", "in 90 %", "CRPS", "validation", "left out"):
+        table.add_column(name, justify="right")
     for r in rows:
-        scores = (r.mse_sample_mean, r.coverage90_mean, r.crps_mean, r.validation_mse)
-        numbers = (f"{score:.2f}" for score in (*scores, r.left_out_mse))
-        table.add_row(r.known, r.method, f"{r.mse_mean:.2f} ± {r.mse_sd:.2f}", *numbers)
+        scores = (r.mse_mean, r.mse_sd, r.mse_sample_mean, r.coverage90_mean, r.crps_mean)
+        numbers = (number(score) for score in (*scores, r.validation_mse, r.left_out_mse))
+        table.add_row(r.known, r.method, *numbers)
     said = (f"{name} {mean:g}" for name, (mean, _) in PUBLISHED.items())
     table.caption = "Published MSE: " + ", ".join(said)
     return table
