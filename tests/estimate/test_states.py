@@ -11,6 +11,7 @@ from statsmodels.tsa.statespace.kalman_smoother import KalmanSmoother
 from helpers import assert_mean_close
 from hybridsde import EulerMaruyama, HybridSDE, Trajectories, equations
 from hybridsde.data import Batch
+from hybridsde.estimate.estimator import Record
 from hybridsde.estimate.kalman import ExtendedKalman
 from hybridsde.estimate.states import backward_paths, factor, smoothed
 
