@@ -90,7 +90,11 @@ def estimate(estimator, *, smooth):
     return run(jr.key(1)), dense(built, batch)
 
 
-@pytest.mark.parametrize("name", list(ESTIMATORS))
+SLOW = ("unscented", "ensemble")
+NAMES = [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in ESTIMATORS]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_smoothed_paths_are_those_of_the_joint_gaussian(name):
     """Means within 5 standard errors of 400 draws, variances within 40 %, a little for particles.
 
@@ -106,6 +110,7 @@ def test_smoothed_paths_are_those_of_the_joint_gaussian(name):
     assert abs(float(found.log_prob) - log_prob) < exact
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["cubature", "parallel", "particles"])
 def test_filtered_draws_end_where_smoothed_ones_do(name):
     """At the last row both are given everything; 5 standard errors of 400 draws."""
