@@ -45,8 +45,8 @@ poses that stay on centred data, mirror images. Of regressions: up to 90 frames,
 thousand times the penalty, mirror images, blocks of 10 to 100 frames at once, a Gaussian process
 on past frames, averages of many: none was much better than `ridge 12×50`. The mean of the gait
 SDE and `ridge 12×50`, where the pace is usual, was a little better than either and is left out:
-it is two models, and the SDE is the one that can be read. `benchmarks/ablation_gait.py` repeats
-the choices of the SDE.
+it is two models, and the SDE is the one that can be read. The [ablation](../gait-ablation.md)
+repeats some of the choices of the SDE; the others were tried in passing.
 
 Centred test sequences were scored once, after all of that but one choice: the larger noise for
 uncentred data was chosen on uncentred left-out and validation sequences when the centred test
