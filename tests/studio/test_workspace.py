@@ -19,7 +19,7 @@ TABLE = b"run,t,x\na,0,1\na,1,2.5\na,2,3\nb,0,2\nb,1,3.5\nb,2,1\n"
     "label",
     [
         "../../etc/passwd.csv",
-        "/root/x.csv",
+        "/elsewhere/x.csv",
         "..",
         "a\x00b.csv",
         "C:\\x.csv",

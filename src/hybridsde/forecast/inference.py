@@ -186,11 +186,10 @@ class FromRandomStarts(AbstractInference):
         return Fitted(
             eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), static),
             rows,
-            *(np.stack([getattr(one, name) for one in each]) for name in STATES_OF_A_FIT),
+            np.stack([one.diverged for one in each]),
+            np.stack([one.epochs for one in each]),
+            np.stack([one.kept for one in each]),
         )
-
-
-STATES_OF_A_FIT = ("diverged", "epochs", "kept")
 
 
 def _filled(rows: np.ndarray, length: int) -> np.ndarray:
