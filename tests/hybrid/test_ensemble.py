@@ -9,6 +9,7 @@ import pytest
 import hybridsde as hs
 from hybridsde.hybrid.declaration import ENSEMBLE_MEMBERS
 from hybridsde.model import MixtureMLP
+from hybridsde.project.settings import TrainSettings
 
 
 def spirals(count=4, rows=40, step=0.1, seed=0):
@@ -97,3 +98,10 @@ def test_what_an_ensemble_cannot_be():
     ):
         with pytest.raises(ValueError, match=message):
             hs.HybridSDE(states=("x",), **settings)
+
+
+def test_settings_leave_an_ensemble_to_its_own_steps():
+    """As in Python: an objective would train it by gradients instead."""
+    spec = hs.HybridSDE(states=("x",), learned="ensemble")
+    assert TrainSettings().build_objective(spec) is None
+    assert TrainSettings(objective="bayes").build_objective(spec) is not None

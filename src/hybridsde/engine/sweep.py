@@ -145,7 +145,7 @@ class _Worker:
         return Project(settings, job.source, job.text, self._settled[key], train, split)
 
     def _scored(self, project: Project, share: float, seeds: int) -> list[dict[str, Any]]:
-        closed = project.objective is None and (project.model.undecided or project.model.linear)
+        closed = project.objective is None and (project.model.undecided or project.model.scored)
         runs = _fits(project, 1.0 if closed else share, seeds)
         horizon, context = project.settings.forecast.horizon, project.model.context
         windows = forecast_windows(self._data.scored, horizon, context)

@@ -128,6 +128,11 @@ class AbstractDeclaration(ModelSpec):
         return ENSEMBLE in self.pieces
 
     @property
+    def scored(self) -> bool:
+        """Whether the learned part is found by second-order steps, without an objective."""
+        return self.linear or self.ensemble
+
+    @property
     def networks(self) -> int:
         """How many networks are trained: one where a mixture makes no sense, none without any."""
         if self.ensemble:

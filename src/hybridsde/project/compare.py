@@ -84,7 +84,7 @@ def variants(project: Project) -> list[Candidate]:
 def _losses(model: HybridSDE) -> tuple[str, ...]:
     if model.undecided:
         return EVIDENCE, BAYES, PAC_BAYES
-    return (EVIDENCE,) if model.linear else (BAYES, PAC_BAYES)
+    return (EVIDENCE,) if model.scored else (BAYES, PAC_BAYES)
 
 
 def _candidate(project: Project, method: str, loss: str, model: HybridSDE) -> Candidate:

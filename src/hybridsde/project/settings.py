@@ -203,7 +203,7 @@ class TrainSettings(_Table):
     def build_objective(self, model: HybridSDE) -> AbstractSDEObjective | None:
         """The loss; None where it is left to what the learned part is made of."""
         asked = self.samples is not None or self.estimator != "auto"
-        if self.objective is None and not asked and (model.undecided or model.linear):
+        if self.objective is None and not asked and (model.undecided or model.scored):
             return None
         both: dict[str, Any] = {
             "samples": self.samples or model.samples,
