@@ -31,6 +31,8 @@ class Stream(enum.IntEnum):
     """Forecasts, and those that are scored."""
     PICTURE = 7
     """Draws of the weights behind a picture of the drift."""
+    UPDATE = 8
+    """Training of the weights on further recordings."""
 
 
 class Beside(enum.IntEnum):
@@ -55,6 +57,8 @@ class Beside(enum.IntEnum):
     """Rows from which on a filter is told nothing."""
     TURN = 2**32 - 8
     """Which of several networks comes first."""
+    KNOWLEDGE = 2**32 - 10
+    """Draws of the weights that are held to what is known beside equations."""
     FOLLOWED = 2**32 - 9
     """Forecasts of a record that is followed, whose filter splits the same key."""
 

@@ -6,6 +6,7 @@ from typer.testing import CliRunner
 
 import hybridsde as hs
 from hybridsde.__main__ import app
+from hybridsde.datasets.predator_prey import recordings
 from hybridsde.project.discovery import settings_with
 from hybridsde.project.project import Project
 
@@ -45,6 +46,30 @@ def test_discovered_equations_become_the_physics_of_the_next_fit(project):
     assert call("check", target).exit_code == 0
     known = Project.open(target).model.physics
     assert known.known(("x", "y"), ()) == ("x", "y")
+
+
+def test_further_recordings_update_a_run(project):
+    more = project / "more.csv"
+    recordings(4, seed=1).to_csv(more, index=False)
+    result = call("update", project / "run", "--data", more, "--out", project / "up")
+    assert result.exit_code == 0, result.output
+    assert "Updated with 4 further recordings." in result.output.replace("\n", " ")
+    assert call("verify", project / "up").exit_code == 0
+    assert call("discover", project / "up").exit_code == 0
+    again = call("update", project / "up", "--data", more, "--out", project / "up2")
+    assert again.exit_code == 2
+    assert "count twice" in again.output
+    assert not (project / "up2").exists()
+
+
+def test_recordings_of_the_test_are_not_learned_from(project):
+    tested = Project.open(project / "settings.toml").split.test
+    assert tested is not None
+    table, file = recordings(8), project / "tested.csv"
+    table[table["run"].astype(str).isin(tested.ids)].to_csv(file, index=False)
+    found = call("update", project / "run", "--data", file, "--out", project / "no")
+    assert found.exit_code == 2
+    assert "keeps for its test" in found.output.replace("\n", " ")
 
 
 def test_the_report_shows_terms_and_why_they_were_chosen(project):

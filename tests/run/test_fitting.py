@@ -5,7 +5,7 @@ import pytest
 
 import hybridsde as hs
 from hybridsde.baselines import Climatology, LinearGaussian, NpODE, Persistence
-from hybridsde.run.fitting import forecast_windows, training_windows
+from hybridsde.run.windows import forecast_windows, training_windows
 
 NAMES = ("a", "b")
 

@@ -8,4 +8,5 @@ from hybridsde.cli import project as _project  # noqa: F401
 from hybridsde.cli import results as _results  # noqa: F401
 from hybridsde.cli import scale as _scale  # noqa: F401
 from hybridsde.cli import studio as _studio  # noqa: F401
+from hybridsde.cli import update as _update  # noqa: F401
 from hybridsde.cli.app import app as app

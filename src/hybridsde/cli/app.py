@@ -11,7 +11,7 @@ from hybridsde._errors import FitFailed, InputError
 
 WAY = (
     "demo", "studio", "look", "init", "check", "fit", "report", "forecast", "states", "score",
-    "discover", "compare", "certify", "verify", "sweep", "fleet", "reproduce",
+    "discover", "update", "compare", "certify", "verify", "sweep", "fleet", "reproduce",
 )  # fmt: skip
 """Commands in the order in which somebody with a table needs them."""
 

@@ -24,7 +24,7 @@ from hybridsde.project.settings_file import settings_bytes, settings_of
 from hybridsde.project.split import Split
 from hybridsde.run import Run, fit, fit_many
 from hybridsde.run.choice import scaled_crps, set_apart
-from hybridsde.run.fitting import forecast_windows
+from hybridsde.run.windows import forecast_windows
 from hybridsde.store.spec_io import write_spec
 
 TRIAL = "trial"

@@ -13,6 +13,7 @@ from hybridsde._parameters import AbstractParameter, Fixed, Free, Positive, Rela
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.hybrid.checks import ENDLESS, INFER, check_bounds, visible
+from hybridsde.hybrid.constraining import constraints_of
 from hybridsde.hybrid.declaration import (
     ENSEMBLE_ACTIVATION,
     ENSEMBLE_UNITS,
@@ -20,6 +21,7 @@ from hybridsde.hybrid.declaration import (
     PROCESS,
     AbstractDeclaration,
 )
+from hybridsde.hybrid.feature_rows import feature_rows
 from hybridsde.model.bayesian import (
     AbstractBayesianNetwork,
     BayesianMLP,
@@ -41,7 +43,6 @@ from hybridsde.model.library import (
     BayesianLibrary,
     Bumps,
     polynomials,
-    standard_rows,
 )
 from hybridsde.model.observation import (
     GaussianObservation,
@@ -96,6 +97,7 @@ def untrained(declared: AbstractDeclaration, batch: Batch, *, key: PRNGKeyArray)
         else network_of(declared, key=network_key)
     )
     room = LIBRARY_ROOM if declared.linear else ROOM
+    wanted = constraints_of(declared, batch, measured)
     return BayesianSDE(
         network=network,
         weights=WEIGHTS[declared.weights],
@@ -111,6 +113,7 @@ def untrained(declared: AbstractDeclaration, batch: Batch, *, key: PRNGKeyArray)
         reach=Fixed(Reach.of(batch, lift, scale, known.gate.known, room)) if fades else None,
         sees=visible_of(declared),
         bounds=bounds_of(declared, measured),
+        constraints=None if wanted is None else Fixed(wanted),
     )
 
 
@@ -233,24 +236,6 @@ def library_of(declared: AbstractDeclaration, batch: Batch, scale: Scale) -> Bay
         length = LENGTH * math.sqrt(len(features))
         basis = replace(basis, bumps=Bumps.of(used, BUMPS, length))
     return BayesianLibrary.nothing(basis, states, CHOICES)
-
-
-def feature_rows(
-    declared: AbstractDeclaration, batch: Batch, scale: Scale
-) -> tuple[Float[Array, "row feature"], Float[Array, " row"]]:
-    """Standardised features of every recorded row, and whether it is one.
-
-    What was not measured there is taken to be anywhere it may be.
-    """
-    lift = declared.lift
-    seen = (batch.observed.astype(float) @ (lift != 0).T.astype(float)) >= (lift != 0).sum(1)
-    seen = seen & jnp.any(lift != 0, 1)
-    states = scale.states(batch.values @ lift.T)
-    filler = jnp.asarray(standard_rows(states.shape[0] * states.shape[1], states.shape[-1]))
-    states = jnp.where(seen, states, filler.reshape(states.shape).astype(states.dtype))
-    clock = [] if declared.autonomous else [scale.time(batch.times)[..., None]]
-    rows = jnp.concatenate([states, *clock, scale.inputs(batch.inputs)], -1)
-    return rows.reshape(-1, rows.shape[-1]), batch.recorded.reshape(-1).astype(rows.dtype)
 
 
 def library_terms(declared: AbstractDeclaration) -> tuple[Expression, ...]:

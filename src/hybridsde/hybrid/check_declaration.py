@@ -26,6 +26,7 @@ from hybridsde.hybrid.declaration import (
     PROCESS,
     AbstractDeclaration,
 )
+from hybridsde.hybrid.knowledge import check_knowledge
 from hybridsde.model.network import ACTIVATIONS
 from hybridsde.model.observation import check_bounded, check_noise
 from hybridsde.model.weights import WEIGHTS
@@ -65,6 +66,12 @@ def check_declaration(d: AbstractDeclaration) -> None:
         raise ValueError("`positive` states must be measured directly, not in combinations.")
     _check_choice(d.far, {"fade": 0, "free": 0}, "far")
     check_bounds(d.bounds, states, d.positive)
+    check_knowledge(d.knowledge, states, states + inputs, d.positive)
+    if d.knowledge and (d.latent is not None or d.weights != "path"):
+        raise ValueError(
+            "`knowledge` is about states that mean something, and weights that are held along a "
+            'path: leave `latent` out, and `weights` at "path".'
+        )
     # Building the pieces checks them, so that a mistake is told here and not during a fit.
     known_drift_of(d)
     visible_of(d)

@@ -11,6 +11,7 @@ from hybridsde._parameters import AbstractParameter
 from hybridsde._types import Array, Float, Numbers
 from hybridsde.data import Clock
 from hybridsde.forecast import ModelSpec, Requirements
+from hybridsde.hybrid.knowledge import Knowledge
 from hybridsde.hybrid.numerics import Numerics
 from hybridsde.model.diffusion import AbstractDiffusion
 from hybridsde.model.latent import Latent
@@ -65,6 +66,7 @@ class AbstractDeclaration(ModelSpec):
     degree: int | None = None
     functions: Sequence[str] = ("sin", "cos")
     terms: Sequence[str] = ()
+    knowledge: Knowledge = field(default_factory=Knowledge)
     numerics: Numerics = field(default_factory=Numerics)
 
     @property

@@ -5,7 +5,9 @@ gradient and its expected curvature need first derivatives alone (Åström 1980)
 
     g = Σ −e e'/s + ½ s'/s (e²/s − 1),      I = Σ e'ᵀe'/s + ½ (s'/s)ᵀ(s'/s)
 
-Everything is in double precision: terms of a library may be nearly the same.
+What is known beside equations adds −½ Σ (r/τ)² with its own gradient and curvature, as Gauss and
+Newton have it; see `Constraints`. Everything is in double precision: terms of a library may be
+nearly the same.
 """
 
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ from hybridsde.data import Batch
 from hybridsde.estimate.filter import innovations
 from hybridsde.model import BayesianSDE
 from hybridsde.model.bayesian import NothingLearned
+from hybridsde.model.constraints import TOLERANCE
 from hybridsde.model.network import AbstractNetwork
 from hybridsde.simulate import AbstractSolver
 
@@ -172,7 +175,23 @@ def _local(
         return (value, gradient, information), z.reshape(-1, batch.values.shape[-1])
 
     parts, z = lax.map(of_series, batch, batch_size=together)
-    return *(part.sum(0) for part in parts), z
+    value, gradient, information = (part.sum(0) for part in parts)
+    if model.constraints is None:
+        return value, gradient, information, z
+
+    def contradicted(theta: Float[Array, " number"]):
+        changed = eqx.combine(restore(theta[count:]), held)
+        sde = changed.driven_by(eqx.combine(fill(theta[:count]), shape))
+        found = changed.constraints.value.residuals(sde).reshape(-1) / TOLERANCE
+        return found, found
+
+    slopes, found = jax.jacfwd(contradicted, has_aux=True)(theta)
+    return (
+        value - 0.5 * found @ found,
+        gradient - found @ slopes,
+        information + slopes.T @ slopes,
+        z,
+    )
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ leaving out and exchanging single terms; the others come from what the search ha
 """
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -122,10 +123,14 @@ def select(
     always: np.ndarray,
     groups: np.ndarray,
     keep: int,
+    *,
+    pairs: bool = False,
 ) -> Found:
     """The best choice by a search from `begin`, and others near it.
 
-    Terms are exchanged within the same of the `groups` only: the equation they stand in.
+    Terms are exchanged within the same of the `groups` only: the equation they stand in. With
+    `pairs`, two terms of different equations are also added or left out together, for equations
+    that are tied to each other.
     """
     seen: dict[Choice, float] = {}
 
@@ -146,6 +151,10 @@ def select(
             for j in open_:
                 if j not in choice and groups[i] == groups[j]:
                     yield (choice - {i}) | {j}
+        if pairs:
+            for i, j in combinations(open_, 2):
+                if groups[i] != groups[j]:
+                    yield choice ^ {i, j}
 
     best = frozenset(begin) & frozenset(open_) | sure
     for _ in range(MOST_MOVES):

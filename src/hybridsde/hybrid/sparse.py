@@ -85,6 +85,8 @@ def fit_sparse(
     always = allowed & np.repeat(np.arange(columns) >= len(basis.terms), states)
     groups = np.tile(np.arange(states), columns)
     total = 1 + 2 * ROUNDS
+    # A conserved quantity ties equations: a term of one needs its counterpart in another.
+    tied = model.constraints is not None and bool(model.constraints.value.conserved)
     values: list[float] = []
 
     def tell(about: Local) -> None:
@@ -116,7 +118,9 @@ def fit_sparse(
 
     def search(best: Stage, allowed: np.ndarray) -> Stage:
         for _ in range(ROUNDS):
-            found = select(best.surrogate, best.choice, allowed, always, groups, KEPT_IN_SEARCH)
+            found = select(
+                best.surrogate, best.choice, allowed, always, groups, KEPT_IN_SEARCH, pairs=tied
+            )
             choice = found.choices[0]
             inside = others.copy()
             inside[list(choice)] = True
@@ -143,7 +147,8 @@ def fit_sparse(
         ways.append(search(search(first, simple), allowed))
     best = max(ways, key=lambda one: one.evidence)
     surrogate, about = best.surrogate, best.about
-    found = select(surrogate, best.choice, allowed, always, groups, len(network.means))
+    kept = len(network.means)
+    found = select(surrogate, best.choice, allowed, always, groups, kept, pairs=tied)
     learned = _distribution(network, surrogate, found, probability)
     fitted = eqx.tree_at(lambda m: m.network, likelihood.model(about.at), learned)
     evidence = _constant(about, best.prior, count) + found.log_evidence + spike

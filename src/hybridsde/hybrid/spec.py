@@ -79,6 +79,8 @@ class HybridSDE(AbstractDeclaration):
     - `degree`, `functions`, `terms`: of the library. Products of states and inputs up to a degree
       (three, or less where that makes too many), functions of single ones, and terms of your own
       as text, such as "u/(1 + u)". Of `positive` states they make up the relative rate, dx/x.
+    - `knowledge`: what is known beside equations, as a `Knowledge`: conserved quantities, signs of
+      couplings, symmetries, decay.
     - `hidden`, `activation`: the drift network; `hidden=None` learns no drift: physics alone.
     - `weights`: "path" holds a draw of the weights along a path, "local" redraws them at every
       step.

@@ -130,6 +130,8 @@ class BayesianSDE(eqx.Module):
     """Limits of the states."""
     own: OwnNumbers | None = None
     """What each of several networks has for itself; None: all numbers are shared."""
+    constraints: Fixed | None = None
+    """`Constraints` of the drift, where more is known than equations."""
 
     @property
     def states(self) -> int:

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import jax.random as jr
 
+from hybridsde._streams import Beside, beside
 from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
@@ -63,14 +65,24 @@ class AbstractSDEObjective(AbstractObjective):
         """The same loss with another scheme."""
         return replace(self, solver=solver)
 
-    def estimate(self, model: BayesianSDE, batch: Batch, *, key: PRNGKeyArray) -> "Estimate":
-        """Ln p(Y_n) and the path KL, by this loss's scheme and estimator."""
+    def estimate(
+        self, model: BayesianSDE, batch: Batch, total: int, *, key: PRNGKeyArray
+    ) -> "Estimate":
+        """Ln p(Y_n) and the path KL, by this loss's scheme and estimator.
+
+        What is known beside equations counts as a further recording, in equal parts with each of
+        the `total` series.
+        """
         if self.solver is None:
             raise ValueError(
                 "The objective has no `solver`. Name one, such as Heun(substeps=2), or leave it to "
                 "`fit`."
             )
-        return estimate(model, self.solver, batch, self.samples, self.estimator, key=key)
+        found = estimate(model, self.solver, batch, self.samples, self.estimator, key=key)
+        if model.constraints is None:
+            return found
+        known = log_knowledge(model, self.samples, key=beside(key, Beside.KNOWLEDGE))
+        return found._replace(log_likelihood=found.log_likelihood + known / total)
 
 
 class Estimate(NamedTuple):
@@ -106,6 +118,15 @@ def estimate(
         return Estimate(found.log_likelihood.mean(0), found.kl.mean())
     paths = simulate(model, solver, batch, samples=samples, key=key)
     return Estimate(evidence(log_likelihoods(model, paths, batch), estimator), paths.kl.mean())
+
+
+def log_knowledge(model: BayesianSDE, samples: int, *, key: PRNGKeyArray) -> Scalar:
+    """E ln p(K | θ) of what is known beside equations, from draws of the weights."""
+    assert model.constraints is not None
+    constraints = model.constraints.value
+    keys, numbers = jr.split(key, samples), jnp.arange(samples)
+    drawn = jax.vmap(lambda k, n: constraints.log_prob(model.draw(key=k, number=n)))
+    return drawn(keys, numbers).mean()
 
 
 def log_likelihoods(

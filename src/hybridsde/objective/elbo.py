@@ -23,6 +23,6 @@ class ELBO(AbstractSDEObjective):
 
     def __call__(self, model: BayesianSDE, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
         """Minus the bound of the batch, per series; `total` series share the KL."""
-        found = self.estimate(model, batch, key=key)
+        found = self.estimate(model, batch, total, key=key)
         mll, kl = found.log_likelihood.mean(), model.network.kl_to_prior()
         return Terms(kl / total - mll, mll, found.path_kl, kl, kl / total)

@@ -23,7 +23,6 @@ class EmpiricalBayes(AbstractSDEObjective):
 
     def __call__(self, model: BayesianSDE, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
         """Minus the evidence of the batch, per series."""
-        del total
-        found = self.estimate(model, batch, key=key)
+        found = self.estimate(model, batch, total, key=key)
         mll = found.log_likelihood.mean()
         return Terms(-mll, mll, found.path_kl, model.network.kl_to_prior(), jnp.zeros_like(mll))

@@ -47,7 +47,7 @@ class EmpiricalPACBayes(AbstractSDEObjective):
 
     def __call__(self, model: BayesianSDE, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:
         """Minus the evidence per series, plus the complexity of the whole training set."""
-        found = self.estimate(model, batch, key=key)
+        found = self.estimate(model, batch, total, key=key)
         mll, path_kl = found.log_likelihood.mean(), found.path_kl
         weight_kl = model.network.kl_to_prior()
         kl = path_kl * (total if self.path_kl == "sum" else 1) + weight_kl

@@ -27,6 +27,6 @@ class LogPosterior(AbstractSDEObjective):
         if isinstance(network, BayesianMLP):
             log_prior = network.log_prior(network.mean())
             model = model.with_networks(SampledNetworks.point(network.mean()))
-        found = self.estimate(model, batch, key=key)
+        found = self.estimate(model, batch, total, key=key)
         mll, penalty = found.log_likelihood.mean(), -log_prior / total
         return Terms(penalty - mll, mll, found.path_kl, model.network.kl_to_prior(), penalty)

@@ -64,7 +64,8 @@ def variants(project: Project) -> list[Candidate]:
 
     Where the settings leave open what the learned part is made of, it is a library by its evidence
     in one row, and networks in others, with and without the PAC term. The term makes no difference
-    where nothing is learned.
+    where nothing is learned. What is known beside equations has a row for each kind, in which it
+    is left out.
     """
     project = _whole(project)
     physics, losses = project.model.physics, _losses(project.model)
@@ -78,6 +79,12 @@ def variants(project: Project) -> list[Candidate]:
     if not blank:
         alone = ("physics alone", BAYES, replace(project.model, hidden=None))
         wanted.insert(len(losses), alone)
+    whole = wanted[-len(losses)]
+    known = project.model.knowledge
+    wanted += [
+        (f"{whole[0]} without {kind}", whole[1], replace(whole[2], knowledge=known.without(kind)))
+        for kind in known.kinds
+    ]
     return [_candidate(project, *one) for one in wanted]
 
 

@@ -20,7 +20,7 @@ from hybridsde.project.settings import ForecastSettings, Settings, part_of
 from hybridsde.project.settings_file import settings_bytes, settings_of
 from hybridsde.project.split import Split, read_split
 from hybridsde.run import Run, certified, fit
-from hybridsde.run.fitting import training_windows
+from hybridsde.run.windows import training_windows
 from hybridsde.store.folder import CHECKPOINT, RUN, UNFINISHED, kept_file, save_run
 from hybridsde.store.lock import is_unused, locked
 from hybridsde.store.metadata import Scores

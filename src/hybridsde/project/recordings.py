@@ -16,7 +16,7 @@ from hybridsde.project.project import DATA, forecast_settings, plain_scores, spl
 from hybridsde.project.settings import ForecastSettings
 from hybridsde.project.settings_file import check_settings
 from hybridsde.run import Run
-from hybridsde.run.fitting import forecast_windows
+from hybridsde.run.windows import forecast_windows
 from hybridsde.store.certificates import keep_certificate
 from hybridsde.store.metadata import Scores
 

@@ -15,6 +15,7 @@ from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.declaration import NETWORK
 from hybridsde.hybrid.defaults import default_training
+from hybridsde.hybrid.knowledge import Knowledge
 from hybridsde.objective import (
     ELBO,
     AbstractSDEObjective,
@@ -26,7 +27,7 @@ from hybridsde.physics import AbstractPhysics, NoPhysics, equations
 from hybridsde.physics.python_file import python_physics
 from hybridsde.project.parquet_folder import is_folder, read_folder
 from hybridsde.project.split import Part, Period
-from hybridsde.run.fitting import forecast_windows
+from hybridsde.run.windows import forecast_windows
 
 Share = Annotated[float, Field(ge=0, lt=1)]
 LARGEST = 1e30
@@ -175,6 +176,29 @@ class ModelSettings(_Table):
     members: Annotated[int, Field(ge=1, le=256)] = HybridSDE.members
 
 
+Sign = Literal["+", "-"]
+
+
+class KnowledgeSettings(_Table):
+    """[knowledge]: what is known of the drift beside equations."""
+
+    conserved: list[str] = []
+    """Quantities that the drift does not change, such as "s + i + r"."""
+    effects: dict[str, dict[str, Sign]] = {}
+    """Signs of couplings: { y = { x = "+", u = "-" } }."""
+    odd: dict[str, list[str]] = {}
+    """What the drift of a state is odd in: { v = ["x", "v"] }."""
+    even: dict[str, list[str]] = {}
+    decays: list[str] = []
+    """States that come nearer to zero where all inputs are zero."""
+
+    def build(self) -> Knowledge:
+        """As a model declares it."""
+        return Knowledge(
+            tuple(self.conserved), self.effects, self.odd, self.even, tuple(self.decays)
+        )
+
+
 class TrainSettings(_Table):
     """[train]: how the model is fitted."""
 
@@ -260,6 +284,7 @@ class Settings(_Table):
     """[start]: where states begin that are not measured there: a number, a column that holds it in
     the first row of each trajectory, a range, or "infer"."""
     physics: PhysicsSettings = PhysicsSettings()
+    knowledge: KnowledgeSettings = KnowledgeSettings()
     model: ModelSettings = ModelSettings()
     train: TrainSettings = TrainSettings()
     forecast: ForecastSettings = ForecastSettings()
@@ -326,6 +351,7 @@ class Settings(_Table):
             degree=self.model.degree,
             functions=tuple(self.model.functions),
             terms=tuple(self.model.terms),
+            knowledge=self.knowledge.build(),
             # A certificate is about the distribution of one network.
             members=self.model.members if self.train.prior_fraction is None else 1,
         )

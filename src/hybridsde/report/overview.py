@@ -13,6 +13,7 @@ from hybridsde.hybrid.declaration import LIBRARY, PROCESS
 from hybridsde.physics import EquationPhysics
 from hybridsde.physics.expression import text
 from hybridsde.project.project import Project
+from hybridsde.report.knowledge import knowledge_kept
 from hybridsde.report.terminal import frame_table
 from hybridsde.run import Run
 from hybridsde.store.metadata import Scores
@@ -52,6 +53,9 @@ def fit_notes(run: Run, data: Trajectories) -> list[Table | Text]:
         found = run.equations(data)
         lines = [*(f"  {one}" for one in found.lines()), *map(str, found.corrections)]
         parts.append(Text("\n".join(["Found:", *lines])))
+    kept = knowledge_kept(run, data)
+    if kept:
+        parts.append(Text("\n".join(["Known beside equations:", *(f"  {one}" for one in kept)])))
     if known.kept_epoch is not None:
         line = f"Trained for {epochs} epochs; without validation recordings the last is kept."
         if "validation_loss" in run.history:
@@ -135,8 +139,14 @@ def _plan(project: Project) -> Text:
     return Text(
         f"Trajectories: {'; '.join(parts)}. Training sees {project.pieces.count} pieces.\n"
         f"Usual interval {usual}; {steps}.{origin}\n"
-        f"{_learned(project)}Seed {project.settings.train.seed}."
+        f"{_learned(project)}{_knowledge(project)}Seed {project.settings.train.seed}."
     )
+
+
+def _knowledge(project: Project) -> str:
+    """What the drift is held to beside equations."""
+    said = "; ".join(text for _, text in project.model.knowledge.sentences())
+    return f"It is held to this: {said}. " if said else ""
 
 
 def _learned(project: Project) -> str:

@@ -18,6 +18,7 @@ from hybridsde.project.split import Split
 from hybridsde.report import drift, panels
 from hybridsde.report.certificates import read_certificates
 from hybridsde.report.html import asset, render_template
+from hybridsde.report.knowledge import knowledge_kept
 from hybridsde.report.live import live_content
 from hybridsde.report.portrait import Portrait
 from hybridsde.run import Run
@@ -72,6 +73,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
         if hybrid and hybrid.discovered
         else [],
         choice=run.metadata.choice,
+        knowledge=[str(one) for one in knowledge_kept(run, split.train)],
         made_of=drift.made_of(hybrid) if hybrid else "",
         training=panels.training(run.history) if len(run.history) else None,
         epochs=len(run.history) if run.metadata.kept_epoch is not None else 0,

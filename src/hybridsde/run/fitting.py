@@ -40,6 +40,7 @@ from hybridsde.run.choice import (
 )
 from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
+from hybridsde.run.windows import forecast_windows, training_windows
 from hybridsde.store.metadata import RunMetadata
 from hybridsde.store.spec_io import physics_source, write_spec
 
@@ -49,8 +50,6 @@ Parameters = dict[str, dict[str, float | None]]
 """Value and standard error of learned physical parameters, by name."""
 TRIAL_CHECKPOINT = ".trial"
 """Behind the name of a checkpoint: that of the trial."""
-LONGEST_OF_ENSEMBLES = 2000
-"""Rows of the windows that an ensemble is fitted to."""
 
 
 def fit(
@@ -302,31 +301,6 @@ def _leaves_steps_open(objective: AbstractObjective | None, training: Training |
     """Whether `fit` is to choose the steps of time: no solver and no windows of rows are given."""
     named = isinstance(objective, AbstractSDEObjective) and objective.solver is not None
     return not named and (training is None or training.windows is None)
-
-
-def training_windows(
-    model: ModelSpec, data: Trajectories, training: Training | None
-) -> Trajectories:
-    """Recordings as they are trained on: long ones in windows that follow each other.
-
-    An ensemble takes much longer ones: what is not measured is then known from all rows before,
-    and not anew at the beginning of every window.
-    """
-    chosen = training or Training()
-    if not model.requirements.regular:
-        data = data.told(model.clock.interpolation)
-    if model.requirements.whole or chosen.windows is not None or chosen.longest is None:
-        return data
-    ensemble = isinstance(model, HybridSDE) and model.ensemble
-    longest = LONGEST_OF_ENSEMBLES if ensemble else chosen.longest
-    return data.windows(longest, longest - 1, least=model.context + 1)
-
-
-def forecast_windows(data: Trajectories, horizon: int | None, context: int = 1) -> Trajectories:
-    """Recordings as they are forecast: windows of so many rows after the given ones, or whole."""
-    if horizon is None:
-        return data
-    return data.windows(context + horizon, horizon, least=context + 1)
 
 
 def frozen_drift(run: Run) -> FrozenDrift:

@@ -20,10 +20,11 @@ from hybridsde.hybrid import HybridSDE
 from hybridsde.objective import AbstractObjective
 from hybridsde.run.calibrate import best_factors_of_many, calibrated
 from hybridsde.run.errors_of_many import errors_of_many
-from hybridsde.run.fitting import Prepared, forecast_windows, say_same_work
+from hybridsde.run.fitting import Prepared, say_same_work
 from hybridsde.run.many import keys_of, one_of
 from hybridsde.run.padding import alike, stacked
 from hybridsde.run.run import Run
+from hybridsde.run.windows import forecast_windows
 
 Item = TypeVar("Item")
 

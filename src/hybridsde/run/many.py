@@ -16,8 +16,9 @@ from hybridsde.fit import Callback, Fitted, Training
 from hybridsde.forecast import AbstractForecaster, ModelSpec
 from hybridsde.objective import AbstractObjective
 from hybridsde.run.calibrate import best_factors_of_many, calibrated
-from hybridsde.run.fitting import Prepared, forecast_windows
+from hybridsde.run.fitting import Prepared
 from hybridsde.run.run import Run
+from hybridsde.run.windows import forecast_windows
 
 
 def fit_many(

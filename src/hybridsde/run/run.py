@@ -1,7 +1,7 @@
 """A fitted model and what one does with it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from hybridsde.certify import (
 )
 from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_whole
+from hybridsde.fit import Callback, Training
 from hybridsde.forecast import (
     SCORES,
     AbstractForecaster,
@@ -43,6 +44,7 @@ from hybridsde.forecast.spec import SAME_STEP
 from hybridsde.hybrid import HybridSDE, SDEForecaster
 from hybridsde.hybrid.discovered import Discovered, discover
 from hybridsde.run.following import Follower, follow
+from hybridsde.run.updating import update
 from hybridsde.store import RunMetadata, StoredRun, load_run, save_run
 from hybridsde.store.folder import RUN
 from hybridsde.store.lock import locked
@@ -162,6 +164,38 @@ class Run:
         """
         known = self.metadata.plausible
         return follow(self.spec, self.forecaster, history, known, key=self._key(seed))
+
+    def update(
+        self,
+        recordings: Trajectories,
+        *,
+        training: Training | None = None,
+        callbacks: Iterable[Callback] = (),
+        seed: int | None = None,
+    ) -> "Run":
+        """Learn from further recordings, with what was learned before as the prior.
+
+        The old recordings are not needed again. A library follows Bayes' rule, its physical
+        parameters too; networks are trained by variational Bayes for a while, see `training`.
+        Diffusion, noise and starts stay. To take in new rows of a record that goes on, without
+        learning from them, see `follow`.
+        """
+        found = update(
+            self.spec,
+            self.forecaster,
+            self.metadata,
+            recordings,
+            training,
+            tuple(callbacks),
+            key=stream(self.seed if seed is None else seed, Stream.UPDATE),
+        )
+        return replace(
+            self,
+            forecaster=found.forecaster,
+            history=found.history,
+            diverged=found.diverged,
+            metadata=found.metadata,
+        )
 
     def filter(
         self,

@@ -15,6 +15,7 @@ from hybridsde._parameters import AbstractParameter, Bounded, Fixed, Free, Posit
 from hybridsde.forecast import ModelSpec
 from hybridsde.forecast.spec import blank_batch
 from hybridsde.hybrid import FrozenDrift, HybridSDE
+from hybridsde.hybrid.knowledge import Knowledge
 from hybridsde.hybrid.numerics import Numerics
 from hybridsde.model import Latent
 from hybridsde.physics import (
@@ -67,6 +68,8 @@ def _read(value: Any, name: str, folder: Path, trust: bool) -> Any:
         called = value.get("called")
         called = None if called is None else tuple(called)
         return Numerics(**{**value, "typical": pairs, "called": called})
+    if name == "knowledge" and isinstance(value, Mapping):
+        return Knowledge(**value)
     if name == "bounds" and isinstance(value, Mapping):
         ends = (-math.inf, math.inf)
         return {
@@ -94,7 +97,7 @@ def _plain(value: Any, name: str) -> Any:
         value = value.tolist()
     if isinstance(value, AbstractPhysics):
         return _physics(value)
-    if isinstance(value, Latent | Numerics):
+    if isinstance(value, Latent | Numerics | Knowledge):
         return asdict(value)
     if name == "bounds":
         return {key: [_end(end) for end in pair] for key, pair in value.items()}

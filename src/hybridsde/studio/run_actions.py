@@ -8,7 +8,7 @@ from hybridsde._errors import InputError
 from hybridsde.fit import Training
 from hybridsde.project.settings_file import check_settings
 from hybridsde.report.page import write_page
-from hybridsde.run.fitting import training_windows
+from hybridsde.run.windows import training_windows
 from hybridsde.studio import results
 from hybridsde.studio.actions import Action, Asked, ProjectActions, table_of, text_of
 from hybridsde.studio.opened import OpenRun, OpenRuns
