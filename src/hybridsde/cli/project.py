@@ -143,7 +143,7 @@ def fit(
         console.print(part, soft_wrap=True, highlight=False)
     if run.metadata.test_scores is not None:
         title = "Forecasts of held-out trajectories"
-        console.print(score_table(run.metadata.test_scores, title))
+        console.print(score_table(run.metadata.test_scores, title, run.metadata.floor))
     seconds = time.monotonic() - began
     console.print(f"Wrote {out} in {seconds:.0f} s. Next: hybridsde report {out}", soft_wrap=True)
 

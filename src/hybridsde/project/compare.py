@@ -15,6 +15,7 @@ from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.declaration import LIBRARY, NETWORK
 from hybridsde.objective import AbstractObjective
 from hybridsde.physics import NoPhysics
+from hybridsde.project.floor import BRIEFLY, floor_loss, floor_model
 from hybridsde.project.project import Project, plain_scores
 from hybridsde.registry import SIMPLE, SYSTEMS
 from hybridsde.run import Run, fit_many
@@ -23,6 +24,8 @@ PROPOSED, QUICK, ALL = "proposed", "simple", "all"
 """Which other systems to compare with: none, the simple ones, all of them, or some by name."""
 OWN = "own loss"
 """The objective of another system."""
+FLOOR = "true equations"
+"""The row of the floor, where the settings of simulated recordings name it."""
 EVIDENCE, BAYES, PAC_BAYES = "evidence", "bayes", "pac-bayes"
 """Of the learned part: of a library, and of networks without and with the PAC term."""
 Part = tuple[str, str]
@@ -85,7 +88,12 @@ def variants(project: Project) -> list[Candidate]:
         (f"{whole[0]} without {kind}", whole[1], replace(whole[2], knowledge=known.without(kind)))
         for kind in known.kinds
     ]
-    return [_candidate(project, *one) for one in wanted]
+    found = [_candidate(project, *one) for one in wanted]
+    truth = project.settings.floor
+    if truth is not None:
+        model = floor_model(truth, project.model).settled(project.split.train)
+        found.append(Candidate(FLOOR, OWN, model, floor_loss(model), BRIEFLY))
+    return found
 
 
 def _losses(model: HybridSDE) -> tuple[str, ...]:
@@ -204,7 +212,7 @@ def repeat(
 def parts_of(scores: pd.DataFrame) -> list[Part]:
     """Every method and objective once: the variants first, then other systems in one order."""
     pairs = dict.fromkeys(zip(scores["method"], scores["objective"], strict=True))
-    names = list(SYSTEMS)
+    names = [*SYSTEMS, FLOOR]
     return sorted(pairs, key=lambda part: names.index(part[0]) if part[1] == OWN else -1)
 
 
@@ -225,7 +233,7 @@ def verdict(table: pd.DataFrame) -> str | None:
     """A sentence where another system forecasts better than every hybrid; None where none does."""
     own = table[table["method"] == "hybrid"]
     own = own if len(own) else table[table["objective"] != OWN]
-    others = table[table["objective"] == OWN]
+    others = table[(table["objective"] == OWN) & (table["method"] != FLOOR)]
     if not len(own) or not len(others):
         return None
     best, other = (one.iloc[int(np.argmin(one["crps"]))] for one in (own, others))

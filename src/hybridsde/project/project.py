@@ -16,6 +16,7 @@ from hybridsde.fit import Callback, Training
 from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.known_check import check_known
 from hybridsde.objective import AbstractSDEObjective
+from hybridsde.project.floor import BRIEFLY, floor_loss, floor_model
 from hybridsde.project.settings import ForecastSettings, Settings, part_of
 from hybridsde.project.settings_file import settings_bytes, settings_of
 from hybridsde.project.split import Split, read_split
@@ -188,7 +189,18 @@ class Project:
         if self.test is None:
             return run
         scores = plain_scores(run.score(self.test, draws=self.settings.forecast.draws))
-        return replace(run, metadata=replace(run.metadata, test_scores=scores))
+        known = replace(run.metadata, test_scores=scores, floor=self._floor())
+        return replace(run, metadata=known)
+
+    def _floor(self) -> Scores | None:
+        """What the true equations score, where the settings of simulated data name them."""
+        truth = self.settings.floor
+        if truth is None or self.test is None:
+            return None
+        model = floor_model(truth, self.model)
+        seed = self.settings.train.seed
+        run = fit(model, self.split.train, objective=floor_loss(model), training=BRIEFLY, seed=seed)
+        return plain_scores(run.score(self.test, draws=self.settings.forecast.draws))
 
 
 def settled(model: HybridSDE, train: Trajectories, substeps: int | None) -> HybridSDE:

@@ -273,6 +273,15 @@ class ForecastSettings(_Table):
         return data if self.horizon is None else data.start(self.horizon + context)
 
 
+class FloorSettings(_Table):
+    """[floor]: of simulated recordings, the true equations and noises; scored beside the fit."""
+
+    equations: Annotated[list[str], Field(min_length=1)]
+    parameters: dict[str, Finite] = {}
+    diffusion: Positive | list[Positive]
+    noise: Positive | list[Positive]
+
+
 Start = Literal["infer"] | Finite | str | Annotated[list[Finite], Field(min_length=2, max_length=2)]
 
 
@@ -288,6 +297,8 @@ class Settings(_Table):
     model: ModelSettings = ModelSettings()
     train: TrainSettings = TrainSettings()
     forecast: ForecastSettings = ForecastSettings()
+    floor: FloorSettings | None = None
+    """[floor]: the truth behind simulated recordings. No fit looks at it."""
     sweep: dict[str, Any] = {}
     """[sweep]: what `hybridsde sweep` tries for settings, by their dotted names; a fit does not
     look at it."""

@@ -28,9 +28,11 @@ def overview(project: Project) -> list[Table | Text]:
     return [_data_table(project), *_equations(project), _plan(project)]
 
 
-def score_table(scores: Scores, title: str) -> Table:
-    """Scores per state and overall."""
+def score_table(scores: Scores, title: str, floor: Scores | None = None) -> Table:
+    """Scores per state and overall; of the true equations below, where they are known."""
     rows = {**scores.states, "overall": scores.overall}
+    if floor is not None:
+        rows["true equations"] = floor.overall
     frame = pd.DataFrame(rows).T.reindex(columns=list(SHOWN))
     return frame_table(frame.rename_axis("state"), title)
 

@@ -81,6 +81,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
         scores=None
         if held_out is None
         else plain_scores(run.score(held_out, draws=forecast_settings(run).draws)).to_dict(),
+        floor=None if run.metadata.floor is None else run.metadata.floor.to_dict(),
         live=None
         if forecast is None or held_out is None or split.test is None
         else live_content(

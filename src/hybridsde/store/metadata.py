@@ -41,6 +41,8 @@ class RunMetadata:
     settings: Mapping[str, Any] | None = None
     """The settings file, where there was one."""
     test_scores: Scores | None = None
+    floor: Scores | None = None
+    """Of the true equations on the same test, where the settings of simulated data name them."""
     kept_epoch: int | None = None
     """After how many epochs the model was as it is kept; None where nothing was trained."""
     parameters: Mapping[str, Mapping[str, float | None]] | None = None
@@ -67,6 +69,7 @@ class RunMetadata:
             else {"radius": dict(reference.radius), "moments": dict(reference.moments)},
             "settings": self.settings,
             "test_scores": None if self.test_scores is None else self.test_scores.to_dict(),
+            "floor": None if self.floor is None else self.floor.to_dict(),
             "kept_epoch": self.kept_epoch,
             "parameters": None
             if self.parameters is None
@@ -84,6 +87,7 @@ class RunMetadata:
         """What `to_dict` wrote; an `InputError` that names what is wrong."""
         try:
             reference, scores = content.get("reference"), content.get("test_scores")
+            floor = content.get("floor")
             return cls(
                 used=UsedData.from_dict(content["used"]),
                 objective=str(content["objective"]),
@@ -93,6 +97,7 @@ class RunMetadata:
                 reference=None if reference is None else Reference.from_dict(reference),
                 settings=content.get("settings"),
                 test_scores=None if scores is None else Scores(**scores),
+                floor=None if floor is None else Scores(**floor),
                 kept_epoch=content.get("kept_epoch"),
                 parameters=content.get("parameters"),
                 plausible=None
