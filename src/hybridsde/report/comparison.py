@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from hybridsde._files import write_whole
-from hybridsde.project.compare import OWN, name_of, parts_of, summarise
+from hybridsde.project.compare import OWN, name_of, parts_of, summarise, verdict
 from hybridsde.project.comparison_folder import (
     BACKTEST_FILE,
     SCORES_FILE,
@@ -123,17 +123,38 @@ def _draw(axes: Axes, scores: pd.DataFrame, column: str, ink: str) -> None:
 def write_comparison_page(folder: Path) -> Path:
     """Write FOLDER/report.html from the scores that `hybridsde compare` left there."""
     scores = read_scores(folder / SCORES_FILE)
-    rows = [{**row, "cells": _cells(row)} for row in summarise(scores).to_dict("records")]
+    table = summarise(scores)
+    best = float(table["crps"].min())
+    rows = [
+        {**row, "cells": _cells(row), "best": row["crps"] == best}
+        for row in table.to_dict("records")
+    ]
     text = render_template(
         "comparison.html",
         title=f"Comparison: {folder.resolve().name}",
         seeds=max(row["seeds"] for row in rows),
+        said=_statement(table),
+        advice=verdict(table),
         rows=rows,
         pictures=[_picture(scores, column) for column in SHOWN],
         leads=_leads(folder),
     )
     write_whole(folder / "report.html", text)
     return folder / "report.html"
+
+
+def _statement(table: pd.DataFrame) -> str:
+    """Who forecasts best, and by how much."""
+    order = table.sort_values("crps")
+    first, second = (order.iloc[k] for k in (0, 1)) if len(order) > 1 else (order.iloc[0], None)
+    name = name_of(first["method"], first["objective"])
+    if second is None:
+        return f"{name} is alone here (CRPS {first['crps']:.3g})."
+    other = name_of(second["method"], second["objective"])
+    return (
+        f"{name} forecasts best (CRPS {first['crps']:.3g}); {other} comes next "
+        f"({second['crps']:.3g})."
+    )
 
 
 def _picture(scores: pd.DataFrame, column: str) -> str:

@@ -11,10 +11,11 @@
   function show() {
     const k = Number(at("pick-column").value), only = Number(at("pick-series").value) - 1;
     const chosen = only < 0 ? live.series : [live.series[only]];
-    const held = k >= live.columns.length - live.inputs;
+    const held = k >= live.columns.length - live.inputs, many = chosen.length > 8;
     const traces = chosen.map((one, n) => ({ x: one.times, y: one.values[k], name: words(one.id),
       mode: chosen.length > 1 ? "lines" : "lines+markers", connectgaps: false,
-      line: { color: palette[n % palette.length], width: 1.3, shape: held ? "hv" : "linear" },
+      opacity: many ? 0.5 : 1,
+      line: { color: many ? colour("--known") : palette[n % palette.length], width: 1.3, shape: held ? "hv" : "linear" },
       marker: { size: 4 }, hovertemplate: "%{y:.5g}" }));
     const odd = (live.outliers[k] || []).filter(([row]) => only < 0 || row === only);
     if (odd.length) {
@@ -22,7 +23,6 @@
         name: "sticks out", marker: { size: 11, color: "rgba(0,0,0,0)",
           line: { color: "#d55e00", width: 2 } }, hovertemplate: "%{y:.5g}" });
     }
-    const many = chosen.length > 8;
     draw("chart-look", traces, live.columns[k], live.clock,
       { showlegend: !many, hovermode: many ? "closest" : "x unified" });
     at("chart-look").setAttribute("aria-label", `${live.columns[k]} along time, ` +

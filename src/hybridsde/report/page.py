@@ -16,6 +16,7 @@ from hybridsde.hybrid import HybridSDE
 from hybridsde.project.project import SETTINGS, forecast_settings, plain_scores, split_of
 from hybridsde.project.split import Split
 from hybridsde.report import drift, panels
+from hybridsde.report.bands import clock_label
 from hybridsde.report.certificates import read_certificates
 from hybridsde.report.html import asset, render_template
 from hybridsde.report.live import live_content
@@ -49,7 +50,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
     portrait = Portrait.of(hybrid, split) if hybrid else None
     certificates = read_certificates(folder)
     content = read_content(folder)
-    clock = f"time, {unit}" if unit else "time"
+    clock = clock_label(unit, run.metadata.epoch)
     held_out = (
         None if split.test is None else forecast_settings(run).cut(split.test, run.spec.context)
     )

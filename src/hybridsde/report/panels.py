@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from hybridsde.data import Trajectories
 from hybridsde.forecast.calibration import LEVELS
 from hybridsde.forecast.chart import draw_fan, draw_recorded
+from hybridsde.report.bands import lie_apart
 
 INK = "#314159"
 """Stands for the colour of the text, which depends on the reader's theme."""
@@ -80,21 +81,22 @@ def _inline(svg: str, name: str) -> str:
 def recordings(parts: dict[str, Trajectories], column: int, time_label: str) -> str:
     """All trajectories of one state, coloured by what they are used for."""
     first = next(iter(parts.values()))
-    name = first.states[column]
+    name, apart = first.states[column], lie_apart(list(parts.values()))
     panel = Panel(f"data{column}")
     with panel as axes:
         for part, data in parts.items():
             for row in range(len(data)):
                 seen = data.observed[row, :, column]
                 axes.plot(
-                    data.times[row, seen],
+                    data.times[row, seen] - apart * data.times[row, 0],
                     data.values[row, seen, column],
                     color=PART_COLOURS[part],
                     lw=0.8,
                     alpha=0.7,
                     label=f"{part} ({len(data)})" if row == 0 else None,
                 )
-        axes.set(xlabel=time_label, ylabel=name, title=f"Recordings of {name}")
+        label = f"{time_label.split(' since ')[0]} since its start" if apart else time_label
+        axes.set(xlabel=label, ylabel=name, title=f"Recordings of {name}")
         axes.legend(loc="upper right", ncols=3)
         axes.margins(y=0.18)
     return panel.svg

@@ -40,7 +40,7 @@ def importance_figure(found: Sweep, axes: Sequence[AbstractAxis]) -> Figure:
     _bars(upper.subplots(), found)
     grid = np.atleast_1d(lower.subplots(rows, columns, sharey=True)).ravel()
     for axes_, name in zip(grid, names, strict=False):
-        _scatter(axes_, found, known[name])
+        draw_scatter(axes_, found, known[name])
     for axes_ in grid[len(names) :]:
         axes_.set_visible(False)
     for axes_ in grid[::columns]:
@@ -60,7 +60,7 @@ def _bars(axes: Axes, found: Sweep) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _scatter(axes: Axes, found: Sweep, axis: AbstractAxis) -> None:
+def draw_scatter(axes: Axes, found: Sweep, axis: AbstractAxis) -> None:
     """Every trial after its longest training; filled where it was trained to the end."""
     tried = [one for one in found.trials if axis.name in one.changes and math.isfinite(one.score)]
     values = [one.changes[axis.name] for one in tried]
@@ -98,7 +98,7 @@ def sweep_markdown(found: Sweep) -> str:
     """The best settings, the best trials, and what matters."""
     shown = found.table.head(SHOWN).drop(columns=["seconds", "failure"])
     head = "| " + " | ".join(map(str, shown.columns)) + " |"
-    rows = ["| " + " | ".join(map(_cell, row)) + " |" for row in shown.itertuples(index=False)]
+    rows = ["| " + " | ".join(map(cell, row)) + " |" for row in shown.itertuples(index=False)]
     weights = [f"| {name} | {number(value)} |" for name, value in found.importance.items()]
     lines = [
         "# Sweep",
@@ -134,7 +134,8 @@ def _told(trial: Trial) -> str:
     return f"score {number(trial.score)}" if trial.outcomes else "not scored"
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value in a table."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     return number(float(value)) if isinstance(value, int | float) else str(value or "–")

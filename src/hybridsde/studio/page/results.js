@@ -64,7 +64,7 @@ function forecastSection(name, model, alive) {
     h("div", { class: "fields" },
       field("recording", select(model.series.map((one) => [one.id, `${one.id} (${parts[one.part]})`]), now.series, (value) => { now.series = value; base = null; load(); }, { id: "series" })),
       field("state", select(model.observations.map((one, k) => [String(k), one]), "0", (value) => { now.state = Number(value); show(); })),
-      h("label", { class: "field" }, "rows given", origin, given)),
+      h("label", { class: "field" }, h("span", {}, "rows given: ", given), origin)),
     chart("chart-forecast", "Forecast and recording"), said,
     sliders.length ? h("div", {}, h("h3", {}, "What if?"), h("div", { class: "levers" }, sliders.map((one) => one.node), reset)) : null);
   return { node, load: () => { load(); drawing(show); } };
@@ -78,7 +78,7 @@ function scores(facts) {
   const meter = (s, mine) => { const bar = h("span", { class: mine ? "meter" : "meter other" }); bar.style.width = `${Math.round(90 * (s.crps ?? 0) / worst)}px`; return bar; };
   const others = Object.keys(facts.alternatives).length;
   return section("Scores",
-    h("p", {}, `Forecasts of recordings that training never saw, from their first rows. ${others ? "Beside it: simple forecasters that it should beat. " : ""}CRPS and RMSE: lower is better; the 90 % interval should hold 90 %.`),
+    h("p", {}, `Forecasts of recordings that training never saw, from their first rows. ${others ? "Beside it: simple forecasters that it should beat. " : ""}CRPS is the error of the whole forecast, RMSE that of its mean, both in the units of the states: lower is better. NLL is minus the log-likelihood of a value. The 90 % interval should hold 90 %.`),
     table(["forecaster", "CRPS", "shorter is better", "RMSE", "NLL", "in the 90 % interval"], rows.map(([label, s, mine]) => ({ own: mine, cells: [
       label, number(s.crps), meter(s, mine), number(s.rmse), number(s.nll), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`] }))),
     facts.job && ["running"].includes(facts.job.state) ? h("p", { class: "soft spin" }, "Simple forecasters are being scored …") : null,
