@@ -95,7 +95,7 @@ def test_the_report_answers(report, opened, width, dark):
     page.focus("#pick-origin")
     page.keyboard.press("Home")
     assert page.locator("#origin-value").inner_text() != given
-    assert page.locator("#whatif-said").inner_text() == "Nothing is changed."
+    assert page.locator("#whatif-said").inner_text() == "Nothing is changed yet."
     slider = page.locator("#levers input").last
     slider.focus()
     page.keyboard.press("ArrowRight")

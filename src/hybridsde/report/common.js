@@ -78,7 +78,8 @@ function charts(clock) {
   // The parts of a bound side by side; at one it says nothing.
   function bound(id, parts) {
     const shades = ["#3b8fd1", "#e08a1e", "#20a486", "#cc79a7", "#7fb8e6", "#f3c58a"];
-    const bars = Object.entries(parts).map(([name, x], k) => ({ type: "bar", orientation: "h", y: [""],
+    const told = Object.entries(parts).filter(([, x]) => Math.abs(x) >= 1e-4);
+    const bars = told.map(([name, x], k) => ({ type: "bar", orientation: "h", y: [""],
       x: [x], name, marker: { color: shades[k % shades.length] }, hovertemplate: "%{x:.3f}" }));
     return draw(id, bars, "", "bound, by its parts", { barmode: "stack", hovermode: "closest",
       margin: { l: 14, r: 14, t: 34, b: 48 },

@@ -30,16 +30,16 @@
   }
 
   function intervals() {
-    draw("chart-intervals", [{ x: live.intervals, type: "histogram", name: "intervals",
-      marker: { color: colour("--known") }, hovertemplate: "%{x}: %{y}" }], "how often",
-      "interval between rows", { hovermode: "closest", bargap: 0.05 });
-    const low = Math.min(...live.intervals), high = Math.max(...live.intervals);
+    const { places, width, counts } = live.intervals, half = width / 2;
+    draw("chart-intervals", [{ x: places, y: counts, width: 0.94 * width, type: "bar", name: "intervals",
+      marker: { color: colour("--known") }, hovertemplate: "about %{x:.4g}: %{y}" }], "how often",
+      `interval between rows${live.unit}`, { hovermode: "closest" });
     at("chart-intervals").setAttribute("aria-label",
-      `Intervals between rows, from ${short(low)} to ${short(high)}`);
+      `Intervals between rows, from ${short(places[0] - half)} to ${short(places.at(-1) + half)}`);
   }
 
   for (const id of ["pick-column", "pick-series"]) at(id).addEventListener("change", show);
-  const all = () => { show(); if (live.intervals.length) intervals(); };
+  const all = () => { show(); if (live.intervals) intervals(); };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
   all();
 })();

@@ -15,6 +15,8 @@ from hybridsde.report.html import asset, render_template
 MOST_NUMBERS = 80_000
 """In one page; of longer recordings every second, third, … row is drawn."""
 MOST_SERIES = 40
+BINS = 30
+"""Of the intervals between rows."""
 
 
 def look_content(found: Look) -> dict[str, Any]:
@@ -36,6 +38,7 @@ def look_content(found: Look) -> dict[str, Any]:
             for k in range(len(data.states))
         ],
         "intervals": _intervals(found),
+        "unit": f", {unit}" if unit else "",
     }  # fmt: skip
     return {
         "live": charts,
@@ -91,11 +94,13 @@ def _series(found: Look, row: int, thin: int, begin: float) -> dict[str, Any]:
     }
 
 
-def _intervals(found: Look) -> list[float]:
-    """Intervals between rows, a few thousand at most; none where all are the same."""
+def _intervals(found: Look) -> dict[str, Any] | None:
+    """How often intervals between rows occur, in bins of equal width; None where all are alike."""
     data = found.data
     steps = [np.diff(data.times[n, : int(rows)]) for n, rows in enumerate(data.lengths)]
     every = np.concatenate(steps) if steps else np.zeros(0)
     if every.size == 0 or np.ptp(every) <= SAME_STEP * every.max():
-        return []
-    return plain(every[:: max(1, len(every) // 4000)])
+        return None
+    counts, edges = np.histogram(every, BINS)
+    width = float(edges[1] - edges[0])
+    return {"places": plain(edges[:-1] + width / 2), "width": width, "counts": counts.tolist()}

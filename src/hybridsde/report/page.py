@@ -1,6 +1,7 @@
 """One self-contained HTML page about a run. It reads the run folder; it never trains."""
 
 import json
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,12 @@ FANS = 3
 """Held-out trajectories that are shown."""
 PATHS = 100
 """Sampled paths of smoothed states."""
+WORDS = {
+    "train": "recordings to learn from",
+    "validation": "to choose between models",
+    "test": "held out for scores",
+}
+"""What the parts of the data are for."""
 MOST_DIAGNOSED = 40
 """Held-out trajectories whose innovations are looked at."""
 
@@ -58,7 +65,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
     return render_template(
         "page.html",
         name=folder.resolve().name,
-        title=f"{', '.join(run.spec.state_names)}: {folder.resolve().name}",
+        title=f"Forecasts of {_listed(run.spec.observations)}",
         equations=drift.equations(hybrid) if hybrid else [],
         data=[
             panels.recordings(split.parts(), column, clock)
@@ -130,6 +137,11 @@ def _forecast(run: Run, held_out: Trajectories) -> Forecast:
     return run.forecast(start, clock, inputs=inputs, draws=DRAWS, paths_per_weight=4)
 
 
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    shown = [*names[:most], f"{len(names) - most} more"] if len(names) > most else list(names)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
+
+
 def _facts(split: Split) -> list[dict[str, Any]]:
     rows = []
     for name, data in split.parts().items():
@@ -137,6 +149,7 @@ def _facts(split: Split) -> list[dict[str, Any]]:
         rows.append(
             {
                 "part": name,
+                "words": WORDS[name],
                 "trajectories": len(data),
                 "rows": int(data.lengths.sum()),
                 "missing": f"{100 * gaps:.0f} %",

@@ -7,7 +7,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 from rich.table import Table
 
 from hybridsde.engine.run_sweep import BEST, Sweep, Trial
@@ -68,6 +70,8 @@ def draw_scatter(axes: Axes, found: Sweep, axis: AbstractAxis) -> None:
     if isinstance(axis, Range):
         place = np.array(values, float)
         axes.set_xscale("log" if axis.log else "linear")
+        if axis.log:
+            _plain_ticks(axes.xaxis)
     else:
         place = np.array([words.index(str(value)) for value in values], float)
         axes.set_xticks(range(len(words)), words, rotation=20 if len(words) > 3 else 0)
@@ -83,8 +87,16 @@ def draw_scatter(axes: Axes, found: Sweep, axis: AbstractAxis) -> None:
     axes.axhline(found.trials[0].score, color="0.4", lw=0.8, ls=":")
     if score.max() > 5 * score.min():
         axes.set_yscale("log")
+        _plain_ticks(axes.yaxis)
     axes.set_xlabel(axis.name)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _plain_ticks(axis: Axis) -> None:
+    """A few numbers along a logarithmic axis, written out."""
+    axis.set_major_locator(LogLocator(subs=(1, 3), numticks=6))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
 
 
 def sweep_table(found: Sweep) -> Table:

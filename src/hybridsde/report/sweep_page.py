@@ -11,6 +11,13 @@ from hybridsde.report.panels import BLUE, Panel
 from hybridsde.report.sweep import EXPLANATION, MOST_PANELS, cell, draw_scatter, statement
 
 PAGE = "sweep.html"
+NAMES = {
+    "nll": "NLL",
+    "coverage90": "in the 90 % band",
+    "epochs": "epochs run",
+    "whole": "to the end",
+}
+"""Columns as people read them."""
 MOST_ROWS = 50
 """Trials on the page."""
 HIDDEN = ("seconds", "failure", "score_se", "rmse")
@@ -27,9 +34,8 @@ def write_sweep_page(folder: Path, found: Sweep, axes: Sequence[AbstractAxis]) -
         cards=_cards(found),
         statement=statement(found),
         explanation=EXPLANATION,
-        importance=_importance(found),
-        pictures=_pictures(found, axes),
-        columns=[str(name) for name in shown.columns],
+        pictures=[_importance(found), *_pictures(found, axes)],
+        columns=[NAMES.get(str(name), str(name)) for name in shown.columns],
         rows=[[cell(value) for value in row] for row in shown.itertuples(index=False)],
         best=found.best.number,
         left_out=len(found.table) - len(shown),
@@ -51,13 +57,13 @@ def _cards(found: Sweep) -> list[tuple[str, str]]:
 
 def _importance(found: Sweep) -> str:
     names = list(found.importance)[:MOST_PANELS]
-    panel = Panel("sweep-importance", 8.4, 0.36 * len(names) + 0.9)
+    panel = Panel("sweep-importance")
     with panel as axes:
         places = range(len(names))
         axes.barh(places, [found.importance[name] for name in names], color=BLUE, height=0.6)
-        axes.set_yticks(places, names)
+        axes.set_yticks(places, [name.rpartition(".")[2] for name in names])
         axes.invert_yaxis()
-        axes.set(xlim=(0, 1), xlabel="share of the variance of the ranks that it explains")
+        axes.set(xlim=(0, 1), xlabel="share of the ranks that it explains")
     return panel.svg
 
 

@@ -7,7 +7,7 @@ function forecastSection(name, model, alive) {
   const now = { series: model.series[0].id, state: 0, origin: 0, changes: { inputs: {}, parameters: {} } };
   let base = null, found = null, asking = 0;
   const said = h("p", { class: "soft", id: "forecast-said", "aria-live": "polite" }, "Compiling the forecast, some seconds …");
-  const origin = h("input", { type: "range", min: "0", step: "1", value: "0", id: "origin", oninput: () => { now.origin = Number(origin.value); show(); } });
+  const origin = h("input", { type: "range", min: "0", step: "1", value: "0", id: "origin", "aria-label": "rows given", oninput: () => { now.origin = Number(origin.value); show(); } });
   const given = h("output", { for: "origin" });
   const changed = () => Object.values(now.changes).some((group) => Object.keys(group).length);
 
@@ -41,7 +41,7 @@ function forecastSection(name, model, alive) {
   const sliders = model.sliders.map((one) => {
     const value = h("output", {}), group = one.kind === "input" ? "inputs" : "parameters";
     const slider = h("input", { type: "range", min: String(one.low), max: String(one.high), step: String((one.high - one.low) / 100),
-      value: String(one.now), oninput: () => {
+      "aria-label": one.kind === "input" ? `input ${one.name}` : one.name, value: String(one.now), oninput: () => {
         const moved = Math.abs(slider.value - one.now) > (one.high - one.low) / 190;
         if (moved) now.changes[group][one.name] = Number(slider.value); else delete now.changes[group][one.name];
         tell();
@@ -52,7 +52,7 @@ function forecastSection(name, model, alive) {
       slider.setAttribute("aria-valuetext", value.textContent);
     };
     tell();
-    return { node: h("label", {}, one.kind === "input" ? `input ${one.name}` : one.name, slider, value), reset: () => { slider.value = one.now; tell(); } };
+    return { node: h("label", {}, h("span", {}, one.kind === "input" ? `input ${one.name}: ` : `${one.name}: `, value), slider), reset: () => { slider.value = one.now; tell(); } };
   });
   const reset = h("button", { onclick: () => {
     now.changes = { inputs: {}, parameters: {} };
