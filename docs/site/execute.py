@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
 import subprocess
@@ -120,7 +121,10 @@ def main(page: Path, out: Path) -> None:
         found = execute(text)
         for path in sorted(Path().rglob("*.html")):
             shutil.copy(path, out / path.name)
-    (out / "results.json").write_text(json.dumps(found), encoding="utf-8")
+    used = [resource.getrusage(one) for one in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    seconds = sum(one.ru_utime + one.ru_stime for one in used)
+    kept = json.dumps({"blocks": found, "processor_seconds": seconds})
+    (out / "results.json").write_text(kept, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -105,7 +105,7 @@ def _run_all(folder):
     if failures:
         raise SystemExit("\n".join(failures))
     for out, place in zip(outs, pages.values(), strict=True):
-        _RESULTS[place] = json.loads((out / "results.json").read_text(encoding="utf-8"))
+        _RESULTS[place] = _kept(out)["blocks"]
     return sorted(folder.glob("*/*.html"))
 
 
@@ -115,9 +115,16 @@ def _run(page, out):
     began = time.monotonic()
     words = [sys.executable, str(Path(__file__).with_name("execute.py")), str(page), str(out)]
     done = subprocess.run(words, capture_output=True, text=True)
-    took = f"{page.relative_to(ROOT)}: {time.monotonic() - began:.0f} s"
-    sys.stderr.write(f"ran {took}\n" if done.returncode == 0 else f"FAILED {took}\n")
-    return "" if done.returncode == 0 else f"{page}: a block fails.\n{done.stderr}"
+    if done.returncode:
+        return f"{page}: a block fails.\n{done.stderr}"
+    took, used = time.monotonic() - began, _kept(out)["processor_seconds"]
+    sys.stderr.write(f"ran {page.relative_to(ROOT)}: {took:.0f} s, {used:.0f} s of processors\n")
+    return ""
+
+
+def _kept(out):
+    """What the code of a page left."""
+    return json.loads((out / "results.json").read_text(encoding="utf-8"))
 
 
 def _with_result(block, result):

@@ -53,6 +53,7 @@ def test_a_comparison_names_the_winner(tmp_path):
     ]  # fmt: skip
     pd.DataFrame(rows).to_csv(tmp_path / SCORES_FILE, index=False)
     text = write_comparison_page(tmp_path).read_text()
-    assert "persistence forecasts best (CRPS 0.105); hybrid" in text
+    assert "persistence forecasts best, with a CRPS of 0.105" in text
+    assert "hybrid (bayes) comes next with 0.205." in text
     assert "persistence forecasts these recordings better than the hybrid" in text
     assert text.count('<tr class="own">') == 1

@@ -1,6 +1,7 @@
 """Certificates in a terminal and on the report page."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,8 @@ def read_certificates(folder: Path) -> list[dict[str, Any]]:
 def _title(found: dict[str, Any]) -> str:
     """What is promised, and by which kind of bound."""
     what = LOSSES.get(found["loss"], found["loss"])
-    return f"{what}: below {found['bound']:.3g} ({found['kind']})"
+    bound = math.ceil(1000 * found["bound"]) / 1000  # as the statement rounds it
+    return f"{what}: below {bound:.3f} ({found['kind']})"
 
 
 def _rows(found: dict[str, Any], is_band: bool) -> list[dict[str, str]]:

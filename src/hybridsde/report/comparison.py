@@ -47,6 +47,7 @@ def lead_figure(scores: pd.DataFrame) -> Figure:
     """CRPS against rows ahead from rolling origins, one line per system, means over fits."""
     figure, axes = plt.subplots(figsize=(8.4, 4.2), layout="constrained")
     _draw_leads(axes, scores)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -69,7 +70,7 @@ PALETTE = ("#3b8fd1", "#e08a1e", "#20a486", "#cc79a7", "#8a6fd1", "#b04a4a")
 
 
 def _draw_leads(axes: Axes, scores: pd.DataFrame) -> None:
-    """Own variants as full lines, other systems as broken ones."""
+    """Own variants as full lines, other systems as broken ones; names are left to the caller."""
     overall = scores.loc[(scores["obs"] == "overall") & (scores["lead"] > 0)]
     for number, (method, objective) in enumerate(parts_of(overall)):
         own = (overall["method"] == method) & (overall["objective"] == objective)
@@ -84,7 +85,6 @@ def _draw_leads(axes: Axes, scores: pd.DataFrame) -> None:
     if np.max(overall["crps"]) > 8 * np.min(overall["crps"]):
         axes.set_yscale("log")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     axes.grid(alpha=0.25)
 
 
@@ -147,20 +147,28 @@ def _statement(table: pd.DataFrame) -> str:
     """Who forecasts best, and by how much."""
     order = table.sort_values("crps")
     first, second = (order.iloc[k] for k in (0, 1)) if len(order) > 1 else (order.iloc[0], None)
-    name = name_of(first["method"], first["objective"])
+    name = _called(first)
     if second is None:
-        return f"{name} is alone here (CRPS {first['crps']:.3g})."
-    other = name_of(second["method"], second["objective"])
+        return f"{name} is alone here: CRPS {first['crps']:.3g}."
+    error = np.hypot(*np.nan_to_num([first["crps_se"], second["crps_se"]]))
+    near = second["crps"] - first["crps"] < 2 * error
     return (
-        f"{name} forecasts best (CRPS {first['crps']:.3g}); {other} comes next "
-        f"({second['crps']:.3g})."
+        f"{name} forecasts best, with a CRPS of {first['crps']:.3g}; {_called(second)} comes next "
+        f"with {second['crps']:.3g}{', within the noise of the seeds' if near else ''}."
     )
+
+
+def _called(row: pd.Series) -> str:
+    """A system in a sentence."""
+    own = row["objective"] == OWN
+    return row["method"] if own else f"{row['method']} ({row['objective']})"
 
 
 def _picture(scores: pd.DataFrame, column: str) -> str:
     panel = Panel(f"compare-{column}", 4.2, 0.3 * len(parts_of(scores)) + 1.0)
     with panel as axes:
         _draw(axes, scores, column, PANEL_INK)
+        axes.set_xlabel(SHOWN[column].replace(" on held-out trajectories", ""))
         axes.invert_yaxis()
     return panel.svg
 
@@ -170,9 +178,11 @@ def _leads(folder: Path) -> str | None:
     path = folder / BACKTEST_FILE
     if not path.exists():
         return None
-    panel = Panel("backtest", 8.4, 4.0)
+    panel = Panel("backtest", 5.4, 5.0)
     with panel as axes:
         _draw_leads(axes, read_backtest(path))
+        axes.set_title("")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.16), ncols=2)
     return panel.svg
 
 

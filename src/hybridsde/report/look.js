@@ -11,7 +11,7 @@
   function show() {
     const k = Number(at("pick-column").value), only = Number(at("pick-series").value) - 1;
     const chosen = only < 0 ? live.series : [live.series[only]];
-    const held = k >= live.columns.length - live.inputs, many = chosen.length > 8;
+    const held = k >= live.columns.length - live.inputs, many = chosen.length > 6 || (innerWidth < 640 && chosen.length > 3);
     const traces = chosen.map((one, n) => ({ x: one.times, y: one.values[k], name: words(one.id),
       mode: chosen.length > 1 ? "lines" : "lines+markers", connectgaps: false,
       opacity: many ? 0.5 : 1,

@@ -1,5 +1,5 @@
 // What a run is good for: forecasts, scores, equations, promises, files.
-import { ask, byId, chart, drawing, field, h, last, later, link, number, section, select, table, tried, typeset } from "./parts.js";
+import { ask, byId, chart, drawing, field, h, last, later, link, marked, number, section, select, table, tried, typeset } from "./parts.js";
 
 // Charts of forecasts with sliders; every beginning along a recording comes with one answer.
 function forecastSection(name, model, alive) {
@@ -70,6 +70,9 @@ function forecastSection(name, model, alive) {
   return { node, load: () => { load(); drawing(show); } };
 }
 
+const SIMPLE = { persistence: "stays where it is", climatology: "the usual values", analogues: "what followed similar moments",
+  "mean-curve": "recordings that began alike", var: "autoregression on the rows before", "linear-gaussian": "linear dynamics" };
+
 function scores(facts) {
   if (!facts.scores) return section("Scores", h("p", {}, "No recordings were held out, so nothing can be said about new ones."));
   const own = facts.scores.overall, rows = [["this run", own, true], ...Object.entries(facts.alternatives).map(([n, s]) => [n, s, false])];
@@ -80,7 +83,7 @@ function scores(facts) {
   return section("Scores",
     h("p", {}, `Forecasts of recordings that training never saw, from their first rows. ${others ? "Beside it: simple forecasters that it should beat. " : ""}CRPS is the error of the whole forecast, RMSE that of its mean, both in the units of the states: lower is better. NLL is minus the log-likelihood of a value. The 90 % interval should hold 90 %.`),
     table(["forecaster", "CRPS", "shorter is better", "RMSE", "NLL", "in the 90 % interval"], rows.map(([label, s, mine]) => ({ own: mine, cells: [
-      label, number(s.crps), meter(s, mine), number(s.rmse), number(s.nll), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`] }))),
+      SIMPLE[label] ? [label, h("small", { class: "soft" }, ` ${SIMPLE[label]}`)] : label, number(s.crps), meter(s, mine), number(s.rmse), number(s.nll), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`] }))),
     facts.job && ["running"].includes(facts.job.state) ? h("p", { class: "soft spin" }, "Simple forecasters are being scored …") : null,
     h("details", {}, h("summary", {}, "By state"), table(["state", "CRPS", "RMSE", "in the 90 % interval"],
       Object.entries(facts.scores.states).map(([label, s]) => [label, number(s.crps), number(s.rmse), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`]))));
@@ -93,11 +96,11 @@ function learned(name, facts, model) {
   }, take) }, "Take them over as known physics");
   const show = h("button", { id: "discover", onclick: () => tried(async () => {
     const found = await ask("discover", { name });
-    shown.replaceChildren(h("pre", { tabindex: "0" }, found.lines.join("\n")),
+    shown.replaceChildren(h("pre", { tabindex: "0", class: "wrap" }, found.lines.join("\n")),
       h("p", { class: "soft" }, `These terms explain ${Math.round(100 * found.explained)} % of the learned drift.` +
         (found.corrections.length ? ` Corrected: ${found.corrections.join("; ")}.` : "")),
       table(["in the drift of", "term", "coefficient", "probability"], found.terms.map((one) => [one.state, typeset(one.term),
-        `${number(one.value, 4)} ± ${number(one.error, 2)}`, `${Math.round(100 * one.probability)} %`])));
+        one.error ? `${number(one.value, 4)} ± ${number(one.error, 2)}` : "–", `${Math.round(100 * one.probability)} %`])));
     take.hidden = !found.writable;
   }, show) }, "Discover equations");
   const parameters = Object.entries(facts.parameters);
@@ -145,7 +148,7 @@ function takeAway(name) {
 export async function results(main, name, facts, alive) {
   const head = [h("h1", {}, last(name), " ", h("span", { class: "chip good" }, "fitted")),
     facts.diverged ? h("p", { class: "warning" }, "The fit diverged and was stopped; the best state before that was kept.") : null,
-    ...(facts.job?.notes ?? []).map((line) => h("p", { class: "warning" }, line))];
+    ...(facts.job?.notes ?? []).map((line) => h("p", { class: "warning" }, marked(line)))];
   if (facts.python) {
     main.replaceChildren(...head.filter(Boolean), h("p", { class: "warning" }, "The known physics of this run is Python code. The studio shows such runs and does not run them; the command line does, with --trust."),
       h("div", { class: "sections" }, scores(facts), section("Settings", h("pre", { tabindex: "0" }, facts.settings))));
