@@ -67,7 +67,8 @@ wheel: .venv/dev        ## build wheel and sdist, try the wheel in an empty envi
 	cd dist && rm -rf tried && mkdir tried && cd tried && ../../.venv-wheel/bin/hybridsde init --example \
 		--out example && ../../.venv-wheel/bin/hybridsde look example/recordings.csv && \
 		../../.venv-wheel/bin/hybridsde fit example/settings.toml --out run --quiet && \
-		../../.venv-wheel/bin/hybridsde report run && ../../.venv-wheel/bin/hybridsde demo --epochs 2 --no-open
+		../../.venv-wheel/bin/hybridsde report run && ../../.venv-wheel/bin/hybridsde demo --epochs 2 --no-open && \
+		../../.venv-wheel/bin/python ../../tests/smoke/answers.py
 	rm -rf .venv-wheel
 
 check: .venv/dev        ## lint, types, layers

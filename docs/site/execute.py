@@ -1,4 +1,4 @@
-"""Runs the code of one page, in a process and an empty folder of its own: `execute.py PAGE OUT`.
+"""Runs the code of pages, each in an empty folder of its own: `execute.py PAGE OUT [PAGE OUT …]`.
 
 Blocks of `python` run in order and in one namespace, lines of `bash` blocks in a shell; settings in
 `toml` blocks are read as `hybridsde check` reads them. Any other line that begins with `hybridsde`
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import traceback
 import warnings
 from pathlib import Path
 
@@ -110,12 +111,8 @@ def check_command(line: str) -> None:
         raise Failed(f"`{line}`: {command.name} has no option {wrong[0]}.")
 
 
-def main(page: Path, out: Path) -> None:
+def keep(page: Path, out: Path) -> None:
     """Execute a page and keep what came of it."""
-    from hybridsde._cache import compile_quickly, keep_compiled
-
-    compile_quickly()
-    keep_compiled()
     text = page.read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         found = execute(text)
@@ -127,5 +124,19 @@ def main(page: Path, out: Path) -> None:
     (out / "results.json").write_text(kept, encoding="utf-8")
 
 
+def main(places: list[Path]) -> None:
+    """Pages and the folders for what comes of them, in turn."""
+    from hybridsde._cache import compile_quickly, keep_compiled
+
+    compile_quickly()
+    keep_compiled()
+    for page, out in zip(places[::2], places[1::2], strict=True):
+        try:
+            keep(page, out)
+        except Exception:
+            traceback.print_exc()
+            raise SystemExit(f"{page}: a block fails.") from None
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve())
+    main([Path(word).resolve() for word in sys.argv[1:]])

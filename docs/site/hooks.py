@@ -22,6 +22,8 @@ ROOT = Path(__file__).parents[2]
 FROM_ROOT = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md",
              "SECURITY.md": "security.md", "README.md": "overview.md"}  # fmt: skip
 EXAMPLES = "examples"
+EXECUTE = str(Path(__file__).with_name("execute.py"))
+RUNS = re.compile(r"^```(python|bash)$", re.MULTILINE)
 MADE = "made"
 """Folder of the site for pages that commands wrote."""
 LONGEST_FIRST = ("README.md", "docs/certificates.md", "docs/index.md", "docs/tutorials/patient.md")
@@ -98,27 +100,38 @@ def _pages():
 
 def _run_all(folder):
     """Pages of HTML that the commands of all pages wrote."""
-    pages = _pages()
+    outs = {page: folder / str(number) for number, page in enumerate(_pages())}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        outs = [folder / str(number) for number in range(len(pages))]
-        failures = [one for one in pool.map(_run, pages, outs) if one]
+        failures = [one for one in pool.map(_run, _processes(outs)) if one]
     if failures:
         raise SystemExit("\n".join(failures))
-    for out, place in zip(outs, pages.values(), strict=True):
-        _RESULTS[place] = _kept(out)["blocks"]
+    for page, place in _pages().items():
+        _RESULTS[place] = _kept(outs[page])["blocks"]
     return sorted(folder.glob("*/*.html"))
 
 
-def _run(page, out):
-    """Execute a page; what it failed by, or nothing."""
-    out.mkdir()
+def _processes(outs):
+    """What each process executes: one page with code, or all pages that show commands alone."""
+    works = {page for page in outs if RUNS.search(page.read_text(encoding="utf-8"))}
+    rest = {page: out for page, out in outs.items() if page not in works}
+    return [*({page: outs[page]} for page in outs if page in works), rest]
+
+
+def _run(outs):
+    """Execute pages in one process; what it failed by, or nothing."""
     began = time.monotonic()
-    words = [sys.executable, str(Path(__file__).with_name("execute.py")), str(page), str(out)]
-    done = subprocess.run(words, capture_output=True, text=True)
+    for out in outs.values():
+        out.mkdir()
+    words = [str(one) for pair in outs.items() for one in pair]
+    done = subprocess.run([sys.executable, EXECUTE, *words], capture_output=True, text=True)
     if done.returncode:
-        return f"{page}: a block fails.\n{done.stderr}"
-    took, used = time.monotonic() - began, _kept(out)["processor_seconds"]
-    sys.stderr.write(f"ran {page.relative_to(ROOT)}: {took:.0f} s, {used:.0f} s of processors\n")
+        return done.stderr
+    took, used = (
+        time.monotonic() - began,
+        max(_kept(one)["processor_seconds"] for one in outs.values()),
+    )
+    name = next(iter(outs)).relative_to(ROOT) if len(outs) == 1 else f"{len(outs)} other pages"
+    sys.stderr.write(f"ran {name}: {took:.0f} s, {used:.0f} s of processors\n")
     return ""
 
 

@@ -68,10 +68,10 @@ WITH_CODE = [
     pytest.param("docs/tutorials/patient.md", marks=pytest.mark.long),
 ]
 SHORTER = {
-    "Training(epochs=100))": "Training(epochs=2, batch_size=20), posterior=hs.Training(epochs=2))",
-    "epochs=100)": "epochs=2)",
-    "inducing=20), train)": "inducing=20), train, training=hs.Training(epochs=2))",
-    "recordings(80)": "recordings(50)",
+    "Training(epochs=20, batch_size=20))": "Training(epochs=2, batch_size=20), "
+    "posterior=hs.Training(epochs=2))",
+    "epochs=20)": "epochs=2)",
+    "draws=2000": "draws=400",
     'loss="interval")': 'loss="interval", draws=400)',
 }
 
