@@ -52,7 +52,7 @@ test-lowest: .venv-lowest/ready  ## a smoke test with the lowest declared versio
 	touch $@
 
 docs: .venv-docs/ready  ## build the documentation site into .site; every block of code is run
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	@echo "Wrote .site/index.html"
 
 pictures: .venv/dev     ## the pictures of docs/studio.md and docs/report.md, in a browser

@@ -52,7 +52,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_relative_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
-    missing = [link for link in links if not (page.parent / link).exists()]
+    written = ("made/",)  # pages that the build of the site adds; it checks links to them
+    stored = [link for link in links if not link.startswith(written)]
+    missing = [link for link in stored if not (page.parent / link).exists()]
     assert not missing, f"{page.name} links to {missing}"
 
 

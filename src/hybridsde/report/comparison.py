@@ -1,5 +1,6 @@
 """The comparison of variants as a figure, as a table and as a page."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def write_comparison_page(folder: Path) -> Path:
     """Write FOLDER/report.html from the scores that `hybridsde compare` left there."""
     scores = read_scores(folder / SCORES_FILE)
     table = summarise(scores)
-    best = float(table["crps"].min())
+    best = np.min(table["crps"])
     rows = [
         {**row, "cells": _cells(row), "best": row["crps"] == best}
         for row in table.to_dict("records")
@@ -145,20 +146,20 @@ def write_comparison_page(folder: Path) -> Path:
 
 def _statement(table: pd.DataFrame) -> str:
     """Who forecasts best, and by how much."""
-    order = table.sort_values("crps")
-    first, second = (order.iloc[k] for k in (0, 1)) if len(order) > 1 else (order.iloc[0], None)
-    name = _called(first)
-    if second is None:
-        return f"{name} is alone here: CRPS {first['crps']:.3g}."
+    first, *others = table.sort_values("crps").to_dict("records")
+    if not others:
+        return f"{_called(first)} is alone here: CRPS {first['crps']:.3g}."
+    second = others[0]
     error = np.hypot(*np.nan_to_num([first["crps_se"], second["crps_se"]]))
     near = second["crps"] - first["crps"] < 2 * error
     return (
-        f"{name} forecasts best, with a CRPS of {first['crps']:.3g}; {_called(second)} comes next "
-        f"with {second['crps']:.3g}{', within the noise of the seeds' if near else ''}."
+        f"{_called(first)} forecasts best, with a CRPS of {first['crps']:.3g}; "
+        f"{_called(second)} comes next with {second['crps']:.3g}"
+        f"{', within the noise of the seeds' if near else ''}."
     )
 
 
-def _called(row: pd.Series) -> str:
+def _called(row: Mapping[Any, Any]) -> str:
     """A system in a sentence."""
     own = row["objective"] == OWN
     return row["method"] if own else f"{row['method']} ({row['objective']})"
