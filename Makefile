@@ -47,15 +47,16 @@ test-lowest: .venv-lowest/ready  ## a smoke test with the lowest declared versio
 
 .venv-docs/ready: pyproject.toml
 	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-docs/bin/uv pip install --quiet --python .venv-docs/bin/python --editable '.[docs,baselines]'
 	touch $@
 
-docs: .venv-docs/ready  ## build the documentation site into .site; every tutorial is run
-	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+docs: .venv-docs/ready  ## build the documentation site into .site; every block of code is run
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	@echo "Wrote .site/index.html"
 
-pictures: .venv/dev     ## the pictures of docs/studio.md, in a browser
-	$(BIN)/python docs/site/pictures.py docs/studio
+pictures: .venv/dev     ## the pictures of docs/studio.md and docs/report.md, in a browser
+	$(BIN)/python docs/site/pictures.py docs
 
 wheel: .venv/dev        ## build wheel and sdist, try the wheel in an empty environment
 	rm -rf dist .venv-wheel
@@ -66,7 +67,8 @@ wheel: .venv/dev        ## build wheel and sdist, try the wheel in an empty envi
 	cd dist && rm -rf tried && mkdir tried && cd tried && ../../.venv-wheel/bin/hybridsde init --example \
 		--out example && ../../.venv-wheel/bin/hybridsde look example/recordings.csv && \
 		../../.venv-wheel/bin/hybridsde fit example/settings.toml --out run --quiet && \
-		../../.venv-wheel/bin/hybridsde report run && ../../.venv-wheel/bin/hybridsde demo --epochs 2 --no-open
+		../../.venv-wheel/bin/hybridsde report run && ../../.venv-wheel/bin/hybridsde demo --epochs 2 --no-open && \
+		../../.venv-wheel/bin/python ../../tests/smoke/answers.py
 	rm -rf .venv-wheel
 
 check: .venv/dev        ## lint, types, layers

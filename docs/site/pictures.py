@@ -1,6 +1,7 @@
-"""The pictures of `docs/studio.md`: a studio is started, driven in Chromium, and photographed.
+"""The pictures of `docs/studio.md` and `docs/report.md`, made in Chromium.
 
-Run it with the folder to write into: `make pictures`. It needs playwright and Chromium.
+A studio is started, driven and photographed, and then the report of its run. Run it with the folder
+of the documentation: `make pictures`. It needs playwright and Chromium.
 """
 
 import re
@@ -14,13 +15,16 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 PATIENCE = 120_000
+DESK, PHONE = {"width": 1120, "height": 760}, {"width": 400, "height": 760}
+"""Screens."""
 ROOM = 24
 """Pixels above a section that is photographed, beside the header."""
 
 
 def main(out: Path) -> None:
     """Photograph every screen once."""
-    out.mkdir(parents=True, exist_ok=True)
+    for name in ("studio", "report"):
+        (out / name).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
         words = [sys.executable, "-m", "hybridsde", "studio", f"{folder}/work", "--no-browser"]
         browser = driver.chromium.launch(
@@ -29,12 +33,29 @@ def main(out: Path) -> None:
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as studio:
             assert studio.stdout is not None
             address = next(line.strip() for line in studio.stdout if re.match("http://", line))
-            story(browser.new_page(viewport={"width": 1120, "height": 760}), address, out)
-            dark = browser.new_context(
-                viewport={"width": 400, "height": 760}, color_scheme="dark", device_scale_factor=1
-            ).new_page()
-            phone(dark, address, out)
+            story(browser.new_page(viewport=DESK), address, out / "studio")
+            dark = browser.new_context(viewport=PHONE, color_scheme="dark").new_page()
+            phone(dark, address, out / "studio")
             studio.send_signal(signal.SIGINT)
+        run = f"{folder}/work/predators/run-1"
+        subprocess.run([sys.executable, "-m", "hybridsde", "report", run], check=True)
+        page = (Path(run) / "report.html").as_uri()
+        report(browser.new_page(viewport=DESK), page, out / "report")
+        dark.goto(page)
+        dark.wait_for_selector("#chart-forecast .main-svg")
+        show(dark, "Forecasts", out / "report" / "phone.png")
+
+
+def report(page: Page, address: str, out: Path) -> None:
+    """Its large charts, each below its heading."""
+    page.goto(address)
+    page.wait_for_selector("#chart-forecast .main-svg")
+    page.select_option("#pick-mode", index=1)
+    show(page, "Forecasts", out / "forecasts.png")
+    page.locator("#levers input").first.focus()
+    page.keyboard.press("End")
+    show(page, "What if", out / "whatif.png")
+    show(page, "What moves", out / "drift.png")
 
 
 def story(page: Page, address: str, out: Path) -> None:
@@ -78,10 +99,11 @@ def phone(page: Page, address: str, out: Path) -> None:
 def show(page: Page, title: str, path: Path) -> None:
     """The screen with a section at its top."""
     place = page.locator(f"h2:has-text('{title}')").bounding_box()
-    header = page.locator("header").bounding_box()
+    header = page.locator("header")
+    above = header.bounding_box() if header.count() else {"height": 0}
     assert place is not None
-    assert header is not None
-    page.evaluate(f"scrollBy(0, {place['y'] - header['height'] - ROOM})")
+    assert above is not None
+    page.evaluate(f"scrollBy(0, {place['y'] - above['height'] - ROOM})")
     page.wait_for_timeout(300)
     page.screenshot(path=path)
 

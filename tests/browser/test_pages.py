@@ -10,12 +10,9 @@ import pytest
 from chromium import CHROMIUM, faults, keep, launched, watched
 
 import hybridsde as hs
-from helpers import tiny_model, untrained_run, wiggles
+from helpers import wiggles
 from hybridsde.project.look import look
-from hybridsde.project.project import DATA
-from hybridsde.project.split import Split
 from hybridsde.report.look import write_look
-from hybridsde.report.page import write_page
 
 pytestmark = [
     pytest.mark.slow,
@@ -28,18 +25,6 @@ OWN = ("file:", "data:", "blob:")
 def browser():
     with launched() as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def report(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("report") / "run"
-    physics = hs.equations("dx = k*y", k=hs.Bounded.of(2.0, 0.1, 9.0))
-    model = tiny_model(physics=physics, diffusion="learn", noise="learn")
-    data = wiggles(series=8)
-    split = Split.of(data, 0.25, 0.0, seed=0)
-    files = {DATA: split.to_frame().to_csv(index=False).encode()}
-    untrained_run(model, data).save(folder, files)
-    return write_page(folder)
 
 
 def write_table(path: Path, data: hs.Trajectories, outlier: bool = False) -> None:
@@ -82,32 +67,6 @@ def opened(browser):
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1200, False), (420, True)])
-def test_the_report_answers(report, opened, width, dark):
-    page = opened(report, width, dark=dark)
-    keep(page, f"report-{width}-{'dark' if dark else 'light'}")
-    said = page.locator("#forecast-said")
-    before = said.inner_text()
-    page.select_option("#pick-state", label="y")
-    assert ", y." in said.inner_text() != before
-    page.select_option("#pick-mode", index=1)
-    assert page.locator("#origin-label").is_visible()
-    given = page.locator("#origin-value").inner_text()
-    page.focus("#pick-origin")
-    page.keyboard.press("Home")
-    assert page.locator("#origin-value").inner_text() != given
-    assert page.locator("#whatif-said").inner_text() == "Nothing is changed."
-    slider = page.locator("#levers input").last
-    slider.focus()
-    page.keyboard.press("ArrowRight")
-    assert "instead of" in page.locator("#whatif-said").inner_text()
-    keep(page, f"report-changed-{width}-{'dark' if dark else 'light'}")
-    assert page.locator("#forecast-table tr").count() > 3
-    wide = page.evaluate("document.documentElement.scrollWidth")
-    assert wide <= width, "the page is wider than the screen"
-    assert not faults(page)
-
-
-@pytest.mark.parametrize(("width", "dark"), [(1200, False), (420, True)])
 def test_a_first_look(first_look, opened, width, dark):
     page = opened(first_look, width, dark=dark)
     keep(page, f"look-{width}-{'dark' if dark else 'light'}")
@@ -116,11 +75,3 @@ def test_a_first_look(first_look, opened, width, dark):
     page.select_option("#pick-series", index=1)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert not faults(page)
-
-
-def test_the_report_can_be_printed(report, opened, tmp_path):
-    page = opened(report)
-    page.emulate_media(media="print")
-    assert not page.locator(".controls").first.is_visible()
-    page.pdf(path=tmp_path / "report.pdf")
-    assert (tmp_path / "report.pdf").stat().st_size > 20_000

@@ -63,6 +63,24 @@ def opened(browser, studio):
     assert not wrong
 
 
+@pytest.fixture
+def report(browser, studio):
+    """Opens the report that the story wrote, from its file; it asks nobody."""
+    wrong, pages = [], []
+
+    def open_report(width: int = 1200, dark: bool = False):
+        page = watched(browser, ("file:", "data:", "blob:"), wrong, width, dark)
+        pages.append(page)
+        page.goto((studio[1] / "predators" / "run-1" / "report.html").as_uri())
+        page.wait_for_selector("#chart-forecast .main-svg")
+        return page
+
+    yield open_report
+    for page in pages:
+        page.context.close()
+    assert not wrong
+
+
 def taken(page, name: str) -> bytes:
     """A file from the last section."""
     with page.expect_download(timeout=PATIENCE) as found:
@@ -182,6 +200,18 @@ def test_a_dropped_table_is_mapped(opened, studio):
     assert 'inputs = [\n    "valve",\n]' in (studio[1] / "my-tank" / "settings.toml").read_text()
 
 
+def test_words_among_numbers_are_read_as_missing(opened, studio):
+    page = opened()
+    rows = "\n".join(f"{k},{'oops' if k == 7 else (k * 7) % 5}" for k in range(30))
+    table = f"t,level\n{rows}\n".encode()
+    page.set_input_files("#file", {"name": "bad.csv", "mimeType": "text/csv", "buffer": table})
+    page.wait_for_selector("td:has-text('oops')")
+    assert "8\tlevel\toops" in page.inner_text("table")
+    page.click("#blank")
+    page.wait_for_selector("#chart-look .main-svg", timeout=PATIENCE)
+    assert b"oops" not in (studio[1] / "bad" / "recordings.csv").read_bytes()
+
+
 def test_runs_side_by_side(opened, studio):
     folder = studio[1] / "predators"
     shutil.copytree(folder / "run-1", folder / "copied")
@@ -194,6 +224,40 @@ def test_runs_side_by_side(opened, studio):
     scores = page.locator("section:has-text('Scores') tbody tr").all_inner_texts()
     assert len({row.split("\t", 1)[1] for row in scores}) == 1
     assert not faults(page)
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1200, False), (420, True)])
+def test_the_report_answers(report, width, dark):
+    page = report(width, dark)
+    keep(page, f"report-{width}-{'dark' if dark else 'light'}")
+    said = page.locator("#forecast-said")
+    before = said.inner_text()
+    page.select_option("#pick-state", label="y")
+    assert ", y." in said.inner_text() != before
+    page.select_option("#pick-mode", index=1)
+    assert page.locator("#origin-label").is_visible()
+    given = page.locator("#origin-value").inner_text()
+    page.focus("#pick-origin")
+    page.keyboard.press("Home")
+    assert page.locator("#origin-value").inner_text() != given
+    assert page.locator("#whatif-said").inner_text() == "Nothing is changed yet."
+    slider = page.locator("#levers input").last
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert "instead of" in page.locator("#whatif-said").inner_text()
+    keep(page, f"report-changed-{width}-{'dark' if dark else 'light'}")
+    assert page.locator("#forecast-table tr").count() > 3
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width, "the page is wider than the screen"
+    assert not faults(page)
+
+
+def test_the_report_can_be_printed(report, tmp_path):
+    page = report()
+    page.emulate_media(media="print")
+    assert not page.locator(".controls").first.is_visible()
+    page.pdf(path=tmp_path / "report.pdf")
+    assert (tmp_path / "report.pdf").stat().st_size > 20_000
 
 
 @pytest.mark.long

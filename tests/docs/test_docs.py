@@ -52,7 +52,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_relative_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)#:]+)\)", page.read_text())
-    missing = [link for link in links if not (page.parent / link).exists()]
+    written = ("made/",)  # pages that the build of the site adds; it checks links to them
+    stored = [link for link in links if not link.startswith(written)]
+    missing = [link for link in stored if not (page.parent / link).exists()]
     assert not missing, f"{page.name} links to {missing}"
 
 
@@ -68,10 +70,10 @@ WITH_CODE = [
     pytest.param("docs/tutorials/patient.md", marks=pytest.mark.long),
 ]
 SHORTER = {
-    "Training(epochs=100))": "Training(epochs=2, batch_size=20), posterior=hs.Training(epochs=2))",
-    "epochs=100)": "epochs=2)",
-    "inducing=20), train)": "inducing=20), train, training=hs.Training(epochs=2))",
-    "recordings(80)": "recordings(50)",
+    "Training(epochs=20, batch_size=20))": "Training(epochs=2, batch_size=20), "
+    "posterior=hs.Training(epochs=2))",
+    "epochs=20)": "epochs=2)",
+    "draws=2000": "draws=400",
     'loss="interval")': 'loss="interval", draws=400)',
 }
 

@@ -200,6 +200,7 @@ def test_a_sweep_from_its_space_to_settings_that_fit_takes(project, tmp_path):
     assert settings.paths(out)[0].resolve() == (project / "d.csv").resolve()
     assert "validation" in (out / "sweep.md").read_text()
     assert (out / "importance.png").stat().st_size > 1000
+    assert "What matters" in (out / "sweep.html").read_text()
     before = {path: path.stat().st_mtime_ns for path in (out / "tasks").rglob("*.json")}
     assert CliRunner().invoke(app, command).exit_code == 0
     assert before == {path: path.stat().st_mtime_ns for path in (out / "tasks").rglob("*.json")}

@@ -2,6 +2,7 @@
 
 import tomllib
 
+import pandas as pd
 import pytest
 
 from hybridsde import InputError
@@ -33,6 +34,8 @@ def test_another_separator_and_a_time_without_a_name(tmp_path):
     [
         ("name,x\na,3\nb,1\nc,2\n", "no column looks like a time"),
         ("t,x\n0,1\n1,1\n", "no column holds"),
+        ("t,x\n0,1\n1,oops\n2,2\n", "row 2 below the header, column 'x': 'oops' is not a number"),
+        ("a,x\n3,2\n1,oops\n2,9\n", "row 2 below the header, column 'x'"),
     ],
 )
 def test_what_cannot_be_guessed_is_said(text, message, tmp_path):
@@ -60,3 +63,18 @@ def test_a_long_table_is_recognised(tmp_path):
     assert (found["quantity"], found["value"]) == ("what", "value")
     assert found["states"] == ["a", "b"]
     assert found["id"] == "subject"
+
+
+def test_one_word_among_the_times_does_not_hide_them(tmp_path):
+    """Reading names the cell; another column must not be taken for the time instead."""
+    rows = [f"{'oops' if k == 7 else k * 0.5},{k**2},{(k * 7) % 5}" for k in range(20)]
+    assert guess(tmp_path, "\n".join(["clock,x,y", *rows]))["time"] == "clock"
+
+
+@pytest.mark.parametrize(
+    ("step", "unit"), [("100ms", "s"), ("1min", "min"), ("15min", "h"), ("1D", "day")]
+)
+def test_the_unit_of_timestamps_suits_their_gaps(step, unit, tmp_path):
+    moments = pd.date_range("2026-03-01", periods=20, freq=step)
+    rows = "\n".join(f"{moment},{(k * 7) % 5}" for k, moment in enumerate(moments))
+    assert guess(tmp_path, f"t,x\n{rows}\n")["unit"] == unit

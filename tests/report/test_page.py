@@ -110,4 +110,4 @@ def test_a_system_that_moves_in_equal_steps_has_a_page_where_recordings_end_at_d
     run = hs.fit(hs.baselines.VectorAutoregression(observed=("x", "y")), shorter)
     assert run.metadata.interval is not None
     text, _ = page_of(run, shorter, tmp_path / "run")
-    assert "Forecasts of held-out trajectories" in text
+    assert "Forecasts of held-out recordings" in text

@@ -76,7 +76,9 @@ def look(
     console = Console()
     with notices(console):
         found = looked(source)
-    console.print(frame_table(fact_rows(found), f"{len(found.data)} recordings"))
+    short = {"values": "rows", "missing": "gaps", "lowest": "low", "highest": "high"}
+    facts = fact_rows(found).rename(columns=short)  # eighty columns hold them
+    console.print(frame_table(facts, f"{len(found.data)} recordings"))
     for line in found.findings:
         console.print(f"- {line}", soft_wrap=True, highlight=False, markup=False)
     path = write_look(found, out or source.with_name(f"{source.stem}-look.html"))

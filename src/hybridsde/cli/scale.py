@@ -110,7 +110,8 @@ def sweep(
     best third for a third, and the best third of those to the end. The settings as they are take
     part as trial 0.
 
-    Writes sweep.csv, sweep.md, importance.png/svg and best.toml, which `hybridsde fit` takes.
+    Writes sweep.html, a page that needs no network, sweep.csv, sweep.md, importance.png/svg, and
+    best.toml, which `hybridsde fit` takes.
     What is finished stays: after Ctrl-C or a crash the same command goes on.
     """
     from hybridsde._files import write_whole
@@ -120,6 +121,7 @@ def sweep(
     from hybridsde.engine.sweep import SweepJob
     from hybridsde.report.figures import save
     from hybridsde.report.sweep import importance_figure, statement, sweep_markdown, sweep_table
+    from hybridsde.report.sweep_page import write_sweep_page
 
     console = Console(stderr=as_json)
     job = SweepJob.read(config, trials=trials, search=search, seeds=seeds, rungs=rungs)
@@ -134,12 +136,13 @@ def sweep(
                 found = run_sweep(job, executor, ledger, report)
         write_whole(out / "sweep.md", sweep_markdown(found))
         save(importance_figure(found, job.axes), out, "importance")
+        page = write_sweep_page(out, found, job.axes)
     if as_json:
         typer.echo(found.table.to_json(orient="records", indent=1))
     else:
         console.print(sweep_table(found))
         console.print(statement(found), soft_wrap=True, highlight=False)
-        console.print(f"Wrote {out}. Next: hybridsde fit {out / BEST} --out RUN", soft_wrap=True)
+        console.print(f"Wrote {page}. Next: hybridsde fit {out / BEST} --out RUN", soft_wrap=True)
     if found.lost:
         console.print(f"{found.lost} trials were lost. Repeat the command to try them again.")
         raise typer.Exit(1)

@@ -144,7 +144,7 @@ def _time_findings(data: Trajectories, unit: str) -> list[str]:
         odd = float(np.mean(np.abs(steps - usual) > 0.05 * usual))
         if odd > 0.02:
             found.append(
-                f"Times are irregular: {odd:.0%} of the intervals differ from the usual "
+                f"Times are irregular: {100 * odd:.0f} % of the intervals differ from the usual "
                 f"{usual:.3g} {unit}. That is fine here; some other systems need equal steps."
             )
         longest = [(float(one.max()), n) for n, one in enumerate(gaps) if one.size]
@@ -175,7 +175,7 @@ def _column_findings(data: Trajectories, columns: pd.DataFrame, settings: Settin
     for k, name in enumerate(data.states):
         row = columns.loc[name]
         if row["missing"] > 0.02:
-            found.append(f"{name} is missing in {row['missing']:.0%} of the rows.")
+            found.append(f"{name} is missing in {100 * row['missing']:.0f} % of the rows.")
         if row["outliers"]:
             series, at = outliers(data, k)[0]
             many = row["outliers"] > 1
@@ -200,7 +200,7 @@ def _column_findings(data: Trajectories, columns: pd.DataFrame, settings: Settin
             )
         if row["noise"] > 0.3 * row["spread"]:
             found.append(
-                f"{name} changes from row to row by {row['noise'] / row['spread']:.0%} of its "
-                "spread: it is mostly noise, or sampled too rarely to follow."
+                f"{name} changes from row to row by {100 * row['noise'] / row['spread']:.0f} % "
+                "of its spread: it is mostly noise, or sampled too rarely to follow."
             )
     return found

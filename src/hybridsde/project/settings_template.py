@@ -11,6 +11,7 @@ from hybridsde._errors import InputError
 from hybridsde._files import read_text
 from hybridsde.data import raw_table
 from hybridsde.data.parsing import as_numbers
+from hybridsde.project.guessing import check_cells, counts, increases, jumps, usual_unit, varies
 
 TIMES = (
     "t", "time", "day", "days", "date", "datetime", "timestamp", "hour", "year", "seconds", "ds",
@@ -69,8 +70,6 @@ states = {states}            # what changes in time and is to be forecast
 """
 
 
-STEADY = 0.4
-"""A column that changes in fewer rows than this share is taken for an input."""
 MOST_QUANTITIES = 12
 """A column with more different words does not name quantities."""
 
@@ -85,10 +84,11 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
     lower = {str(name).lower(): str(name) for name in frame.columns}
     time = next((lower[name] for name in TIMES if name in lower), None)
     if time is None:
-        rising = [name for name in numeric if _increases(numbers[name])]
-        time = next((name for name in rising if not _counts(numbers[name])), None)
+        rising = [name for name in numeric if increases(numbers[name])]
+        time = next((name for name in rising if not counts(numbers[name])), None)
         time = time or next(iter(rising), None)
     if time is None:
+        check_cells(table, frame, numbers)
         raise InputError(f"{table}: no column looks like a time. Name one of them t or time.")
     identity = next((lower[name] for name in IDS if name in lower and lower[name] != time), None)
     if identity is None:
@@ -97,11 +97,11 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
     changing = [
         name
         for name in usable
-        if name not in (time, identity) and _varies(numbers[name]) and not _counts(numbers[name])
+        if name not in (time, identity) and varies(numbers[name]) and not counts(numbers[name])
     ]
     long = _long(frame, time, identity, numeric)
     named = [name for name in changing if name.lower() in INPUTS and "v" not in lower]
-    inputs = [name for name in changing if name in named or _jumps(numbers[name])]
+    inputs = [name for name in changing if name in named or jumps(numbers[name])]
     states = [name for name in changing if name not in inputs]
     if not states:
         states, inputs = inputs, []
@@ -113,6 +113,7 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
         _, value, states = long
         inputs = [name for name in inputs if name != value]
     if not states:
+        check_cells(table, frame, numbers)
         raise InputError(
             f"{table}: no column holds numbers that change in time under a name of one word, which "
             "equations can use. Rename columns."
@@ -125,7 +126,7 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
         if identity
         else '# id = "run"               # names the trajectory',
         time=_quoted(time),
-        unit='unit = "h"                 # one unit of time in the equations'
+        unit=f"unit = {_quoted(usual_unit(frame, time)):<20} # one unit of time in the equations"
         if stamped
         else '# unit = "day"             # for axes; needed where times are timestamps',
         states=_listed(states),
@@ -145,18 +146,6 @@ def settings_template(table: Path, folder: Path, separator: str | None = None) -
 
 def _listed(names: list[str]) -> str:
     return "[" + ", ".join(map(_quoted, names)) + "]"
-
-
-def _counts(numbers: np.ndarray) -> bool:
-    """Whether a column only numbers the rows."""
-    return bool(np.isfinite(numbers).all() and len(numbers) > 2 and (np.diff(numbers) == 1).all())
-
-
-def _jumps(numbers: np.ndarray) -> bool:
-    """Whether a column stays where it is for most rows and then jumps, as a setting does."""
-    told = numbers[np.isfinite(numbers)]
-    moves = np.diff(told) != 0
-    return bool(len(told) > 10 and 0 < moves.mean() < STEADY)
 
 
 def _long(
@@ -206,11 +195,3 @@ def _separator(table: Path) -> str:
     lines = read_text(table, links=True).splitlines()
     header = next((line for line in lines if not line.startswith("#")), "")
     return max((",", ";", "\t", "|"), key=header.count)
-
-
-def _increases(numbers: np.ndarray) -> bool:
-    return bool(np.isfinite(numbers).all() and (np.diff(numbers) > 0).mean() > 0.8)
-
-
-def _varies(numbers: np.ndarray) -> bool:
-    return len(np.unique(numbers[np.isfinite(numbers)])) > 2

@@ -1,5 +1,6 @@
 """Numbers of a page: recordings and bands of forecasts, with as many digits as can be seen."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from hybridsde.forecast import Forecast
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 DIGITS_OF_TIME = 8
+APART = 3.0
+"""Recordings that span so many times the longest of them are drawn from their own beginnings."""
 
 
 def recorded(data: Trajectories, row: int) -> dict[str, Any]:
@@ -27,6 +30,21 @@ def bands(forecast: Forecast, row: int, rows: int) -> dict[str, Any]:
         "times": plain(clock, DIGITS_OF_TIME),
         "quantiles": plain(np.moveaxis(found, -1, 0)),
     }
+
+
+def clock_label(unit: str | None, epoch: str | None = None) -> str:
+    """What an axis of time says: its unit, and the moment that timestamps count from."""
+    since = f" since {epoch[:16].replace('T', ' ')}" if epoch else ""
+    return f"time, {unit}{since}" if unit else "time"
+
+
+def lie_apart(data: Sequence[Trajectories]) -> bool:
+    """Whether recordings were made long after each other, so that one axis would show none."""
+    begins = np.concatenate([one.times[:, 0] for one in data])
+    ends = np.concatenate(
+        [one.times[np.arange(len(one)), one.lengths.astype(int) - 1] for one in data]
+    )
+    return bool(np.ptp(np.append(begins, ends)) > APART * np.max(ends - begins))
 
 
 def plain(numbers: np.ndarray, digits: int = 5) -> list[Any]:

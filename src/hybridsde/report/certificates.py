@@ -1,6 +1,7 @@
 """Certificates in a terminal and on the report page."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,14 @@ from hybridsde.report.panels import BLUE, GREEN, INK, ORANGE, PINK, Panel
 from hybridsde.report.terminal import frame_table
 from hybridsde.store.certificates import FOLDER
 
+LOSSES = {
+    "error": "Squared error in units of the spread",
+    "interval": "Share of values outside the 90 % interval",
+    "band": "Recordings that leave their band",
+    "crps": "CRPS in units of the spread",
+    "likelihood": "Likelihood that is lost",
+}
+"""What a loss is called where people read it."""
 COLOURS = {
     "empirical risk": BLUE,
     "spread of losses": "#7fb8e6",
@@ -52,7 +61,7 @@ def read_certificates(folder: Path) -> list[dict[str, Any]]:
             found = json.loads(read_text(path, most=2**22))
             is_band = "radius" in found
             one = {
-                "title": "Conformal band" if is_band else f"{found['kind']}: {found['loss']}",
+                "title": "Conformal band" if is_band else _title(found),
                 "statement": found["statement"] if "statement" in found else found["target"],
                 "assumptions": found["assumptions"],
                 "vacuous": not is_band and found["vacuous"],
@@ -64,6 +73,13 @@ def read_certificates(folder: Path) -> list[dict[str, Any]]:
             raise InputError(f"{path} is not a certificate: {error}. Remove it.") from None
         shown.append(one)
     return shown
+
+
+def _title(found: dict[str, Any]) -> str:
+    """What is promised, and by which kind of bound."""
+    what = LOSSES.get(found["loss"], found["loss"])
+    bound = math.ceil(1000 * found["bound"]) / 1000  # as the statement rounds it
+    return f"{what}: below {bound:.3f} ({found['kind']})"
 
 
 def _rows(found: dict[str, Any], is_band: bool) -> list[dict[str, str]]:

@@ -33,7 +33,7 @@ function charts(clock) {
       margin: { l: 56, r: 14, t: 34, b: 48 }, hovermode: "x unified",
       hoverlabel: { bgcolor: colour("--ground"), bordercolor: line, font: { color: ink } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("--soft"), activecolor: ink },
-      legend: { orientation: "h", x: 0, y: 1.13 },
+      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" },
       xaxis: { ...axis, title: { text: words(xTitle), standoff: 8 } },
       yaxis: { ...axis, title: { text: words(yTitle), standoff: 8 } },
     };
@@ -78,11 +78,12 @@ function charts(clock) {
   // The parts of a bound side by side; at one it says nothing.
   function bound(id, parts) {
     const shades = ["#3b8fd1", "#e08a1e", "#20a486", "#cc79a7", "#7fb8e6", "#f3c58a"];
-    const bars = Object.entries(parts).map(([name, x], k) => ({ type: "bar", orientation: "h", y: [""],
+    const told = Object.entries(parts).filter(([, x]) => Math.abs(x) >= 1e-4);
+    const bars = told.map(([name, x], k) => ({ type: "bar", orientation: "h", y: [""],
       x: [x], name, marker: { color: shades[k % shades.length] }, hovertemplate: "%{x:.3f}" }));
     return draw(id, bars, "", "bound, by its parts", { barmode: "stack", hovermode: "closest",
-      margin: { l: 14, r: 14, t: 64, b: 48 },
-      legend: { orientation: "h", x: 0, y: 1.6, traceorder: "normal" },
+      margin: { l: 14, r: 14, t: 34, b: 48 },
+      legend: { orientation: "h", x: 0, y: 1.06, yanchor: "bottom", traceorder: "normal" },
       shapes: [{ type: "line", x0: 1, x1: 1, y0: 0, y1: 1, yref: "paper",
         line: { dash: "dash", color: "#8a94a0" } }] });
   }

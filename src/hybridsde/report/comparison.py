@@ -1,5 +1,6 @@
 """The comparison of variants as a figure, as a table and as a page."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from hybridsde._files import write_whole
-from hybridsde.project.compare import OWN, name_of, parts_of, summarise
+from hybridsde.project.compare import OWN, name_of, parts_of, summarise, verdict
 from hybridsde.project.comparison_folder import (
     BACKTEST_FILE,
     SCORES_FILE,
@@ -47,6 +48,7 @@ def lead_figure(scores: pd.DataFrame) -> Figure:
     """CRPS against rows ahead from rolling origins, one line per system, means over fits."""
     figure, axes = plt.subplots(figsize=(8.4, 4.2), layout="constrained")
     _draw_leads(axes, scores)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -69,7 +71,7 @@ PALETTE = ("#3b8fd1", "#e08a1e", "#20a486", "#cc79a7", "#8a6fd1", "#b04a4a")
 
 
 def _draw_leads(axes: Axes, scores: pd.DataFrame) -> None:
-    """Own variants as full lines, other systems as broken ones."""
+    """Own variants as full lines, other systems as broken ones; names are left to the caller."""
     overall = scores.loc[(scores["obs"] == "overall") & (scores["lead"] > 0)]
     for number, (method, objective) in enumerate(parts_of(overall)):
         own = (overall["method"] == method) & (overall["objective"] == objective)
@@ -84,7 +86,6 @@ def _draw_leads(axes: Axes, scores: pd.DataFrame) -> None:
     if np.max(overall["crps"]) > 8 * np.min(overall["crps"]):
         axes.set_yscale("log")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=8)
     axes.grid(alpha=0.25)
 
 
@@ -123,11 +124,18 @@ def _draw(axes: Axes, scores: pd.DataFrame, column: str, ink: str) -> None:
 def write_comparison_page(folder: Path) -> Path:
     """Write FOLDER/report.html from the scores that `hybridsde compare` left there."""
     scores = read_scores(folder / SCORES_FILE)
-    rows = [{**row, "cells": _cells(row)} for row in summarise(scores).to_dict("records")]
+    table = summarise(scores)
+    best = np.min(table["crps"])
+    rows = [
+        {**row, "cells": _cells(row), "best": row["crps"] == best}
+        for row in table.to_dict("records")
+    ]
     text = render_template(
         "comparison.html",
         title=f"Comparison: {folder.resolve().name}",
         seeds=max(row["seeds"] for row in rows),
+        said=_statement(table),
+        advice=verdict(table),
         rows=rows,
         pictures=[_picture(scores, column) for column in SHOWN],
         leads=_leads(folder),
@@ -136,10 +144,32 @@ def write_comparison_page(folder: Path) -> Path:
     return folder / "report.html"
 
 
+def _statement(table: pd.DataFrame) -> str:
+    """Who forecasts best, and by how much."""
+    first, *others = table.sort_values("crps").to_dict("records")
+    if not others:
+        return f"{_called(first)} is alone here: CRPS {first['crps']:.3g}."
+    second = others[0]
+    error = np.hypot(*np.nan_to_num([first["crps_se"], second["crps_se"]]))
+    near = second["crps"] - first["crps"] < 2 * error
+    return (
+        f"{_called(first)} forecasts best, with a CRPS of {first['crps']:.3g}; "
+        f"{_called(second)} comes next with {second['crps']:.3g}"
+        f"{', within the noise of the seeds' if near else ''}."
+    )
+
+
+def _called(row: Mapping[Any, Any]) -> str:
+    """A system in a sentence."""
+    own = row["objective"] == OWN
+    return row["method"] if own else f"{row['method']} ({row['objective']})"
+
+
 def _picture(scores: pd.DataFrame, column: str) -> str:
     panel = Panel(f"compare-{column}", 4.2, 0.3 * len(parts_of(scores)) + 1.0)
     with panel as axes:
         _draw(axes, scores, column, PANEL_INK)
+        axes.set_xlabel(SHOWN[column].replace(" on held-out trajectories", ""))
         axes.invert_yaxis()
     return panel.svg
 
@@ -149,9 +179,11 @@ def _leads(folder: Path) -> str | None:
     path = folder / BACKTEST_FILE
     if not path.exists():
         return None
-    panel = Panel("backtest", 8.4, 4.0)
+    panel = Panel("backtest", 5.4, 5.0)
     with panel as axes:
         _draw_leads(axes, read_backtest(path))
+        axes.set_title("")
+        axes.legend(loc="upper center", bbox_to_anchor=(0.45, -0.16), ncols=2)
     return panel.svg
 
 

@@ -112,8 +112,8 @@ def terms(fitted: Hybrid) -> list[dict[str, str]]:
         {
             "state": _scale(fitted, one.state),
             "term": f"<math>{mathml(one.term)}</math>",
-            "value": f"{one.value:.4g} ± {one.error:.2g}",
-            "probability": f"{one.probability:.0%}",
+            "value": with_error(one.value, one.error),
+            "probability": f"{100 * one.probability:.0f} %",
         }
         for one in fitted.discovered.terms
         if one.probability > UNLIKELY
@@ -180,7 +180,7 @@ def numbers(fitted: Hybrid) -> list[dict[str, str]]:
     if spread is not None:
         values = np.broadcast_to(np.asarray(spread.value), (len(fitted.spec.states),))
         rows += [
-            {"name": f"G, noise of {_scale(fitted, name)}", "value": f"{value:.3g}"}
+            {"name": f"G, noise of the motion of {_scale(fitted, name)}", "value": f"{value:.3g}"}
             for name, value in zip(fitted.spec.states, values, strict=True)
         ]
     observation = fitted.model.observation
@@ -190,17 +190,25 @@ def numbers(fitted: Hybrid) -> list[dict[str, str]]:
         for name, value in zip(observation.names, values, strict=True)
     ]
     rows += [
-        {"name": name, "value": f"{float(parameter.value):.4g}{_error(fitted, name)}"}
+        {"name": name, "value": _with_error(fitted, name, float(parameter.value))}
         for name, parameter in parameters_of(fitted.model.known.physics).items()
         if np.ndim(parameter.value) == 0
     ]
     return rows
 
 
-def _error(fitted: Hybrid, name: str) -> str:
-    """Behind a learned value: ± its standard error."""
+def _with_error(fitted: Hybrid, name: str, value: float) -> str:
+    """A physical parameter, with its standard error where it was learned."""
     error = fitted.parameters.get(name, {}).get("error")
-    return "" if error is None else f" ± {error:.2g}"
+    return f"{value:.4g}" if error is None else with_error(value, error)
+
+
+def with_error(value: float, error: float) -> str:
+    """A number and its standard error, to two digits of the error: −3.925 ± 0.085."""
+    if not (np.isfinite(value) and np.isfinite(error) and error > 0):
+        return f"{value:.4g}".replace("-", "−")
+    places = max(0, 1 - int(np.floor(np.log10(error))))
+    return f"{value:.{places}f} ± {error:.{places}f}".replace("-", "−")
 
 
 def _scale(fitted: Hybrid, name: str) -> str:

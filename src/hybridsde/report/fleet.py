@@ -13,7 +13,8 @@ from hybridsde._files import write_whole
 from hybridsde.engine.fleet_table import FAR, Population, failed, parameters_in, populations
 from hybridsde.engine.fleet_worker import SHOWN
 from hybridsde.engine.run_fleet import Fleet
-from hybridsde.report.html import asset, number, render_template
+from hybridsde.report.drift import with_error
+from hybridsde.report.html import asset, number, percent, render_template
 from hybridsde.report.panels import BLUE, ORANGE, Panel
 from hybridsde.report.terminal import frame_table
 
@@ -23,7 +24,7 @@ MOST_ROWS = 5000
 MOST_LISTED = 50
 """Outliers and failures that are named."""
 MOST_PICTURES = 6
-TITLES = {"rmse": "RMSE", "nll": "NLL", "crps": "CRPS", "coverage90": "90 % coverage"}
+TITLES = {"rmse": "RMSE", "nll": "NLL", "crps": "CRPS", "coverage90": "in the 90 % band"}
 
 
 def write_fleet_page(folder: Path, found: Fleet) -> Path:
@@ -63,9 +64,10 @@ def _cards(found: Fleet) -> list[tuple[str, str]]:
     failures = int(failed(table).sum())
     cards = [(f"{len(table)}", "members"), (f"{failures}", "failed")]
     cards.append((f"{len(set(found.outliers['member']))}", "stand out"))
-    cards += [(number(_median(table[s])), f"median {TITLES[s]}") for s in ("crps", "coverage90")]
+    cards.append((number(_median(table["crps"])), "median CRPS, error of a forecast"))
+    cards.append((percent(_median(table["coverage90"])), "median share in the 90 % band"))
     for name, one in list(populations(table).items())[:3]:
-        cards.append((f"{one.mean:.3g} ± {one.sd:.2g}", f"{name} over the fleet"))
+        cards.append((with_error(one.mean, one.sd), f"{name} over the fleet, ± its spread"))
     return cards
 
 
@@ -75,19 +77,22 @@ def _median(column: Any) -> float:
 
 
 def _columns(table: pd.DataFrame) -> list[str]:
-    """What a row shows: scores, then parameters, then terms where there are some."""
-    told = any(isinstance(one, str) for one in table["terms"])
-    terms = ["terms"] if told else []
+    """What a row shows: scores, then parameters, then terms where members differ in them."""
+    told = {one for one in table["terms"] if isinstance(one, str)}
+    terms = ["terms"] if len(told) > 1 else []
     return [*(TITLES[name] for name in SHOWN), *parameters_in(table), *terms, "rows", "seconds"]
 
 
 def _row(folder: Path, row: dict[Any, Any], found: Fleet) -> dict[str, Any]:
     odd = found.outliers[found.outliers["member"] == row["member"]]["what"].tolist()
     cells = [(*_cell(row[name]), name in odd) for name in SHOWN]
+    place = SHOWN.index("coverage90")
+    cells[place] = (cells[place][0], percent(row["coverage90"]), cells[place][2])
     for name in parameters_in(found.table):
         value, text = _cell(row[name])
         error = row[f"{name} error"]
-        cells.append((value, f"{text} ± {error:.1g}" if np.isfinite(error) else text, name in odd))
+        told = with_error(row[name], error) if value and np.isfinite(error) else text
+        cells.append((value, told, name in odd))
     if "terms" in _columns(found.table):
         words = row["terms"] if isinstance(row["terms"], str) else ""
         cells.append((words, words, False))

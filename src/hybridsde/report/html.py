@@ -17,6 +17,7 @@ def render_template(template: str, **values: Any) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     environment.filters["number"] = number
     environment.filters["embedded"] = embedded
+    environment.filters["percent"] = percent
     first = folder.joinpath("head.html").read_text(encoding="utf-8")
     head = Markup(environment.from_string(first).render(style=style, title=values["title"]))
     return environment.from_string(text).render(head=head, **values)
@@ -25,6 +26,11 @@ def render_template(template: str, **values: Any) -> str:
 def number(value: float | None) -> str:
     """Three digits; a dash where there is nothing to say."""
     return "–" if value is None or not math.isfinite(value) else f"{value:.3g}"
+
+
+def percent(share: float | None) -> str:
+    """A share in hundredths."""
+    return "–" if share is None or not math.isfinite(share) else f"{100 * share:.0f} %"
 
 
 def embedded(content: Any) -> Markup:

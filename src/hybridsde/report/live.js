@@ -91,7 +91,10 @@
       const value = document.createElement("output");
       Object.assign(slider, { type: "range", min: 0, max: lever.values.length - 1, step: 1,
         value: lever.now });
-      label.append(words[lever.kind](lever.name), slider, value);
+      const head = document.createElement("span");
+      head.append(`${words[lever.kind](lever.name)}: `, value);
+      label.append(head, slider);
+      slider.setAttribute("aria-label", words[lever.kind](lever.name));
       slider.addEventListener("input", () => {
         chosen = k;
         sliders.forEach((other, n) => { if (n !== k) other.slider.value = what.levers[n].now; });
@@ -110,13 +113,14 @@
       const other = lever.forecasts[sliders[chosen].slider.value];
       const state = Math.max(0, Number(at("pick-state").value));
       const changed = other !== now;
-      const traces = [...fan(now, state, "#8a94a0", "as it was", true)];
+      const traces = changed ? fan(now, state, "#8a94a0", "as it was", true)
+        : fan(now, state, colour("--known"), "as it was");
       if (changed) traces.push(...fan(other, state, colour("--learned"), "changed"));
       traces.push(recorded(what, state, live.given));
       draw("chart-whatif", traces, live.observations[state]);
       const last = now.times.length - 1, mid = (f) => f.quantiles[state][2][last];
       const span = range([...now.quantiles[state].flat(), ...other.quantiles[state].flat()]);
-      at("whatif-said").textContent = !changed ? "Nothing is changed." :
+      at("whatif-said").textContent = !changed ? "Nothing is changed yet." :
         `At the end the median of ${live.observations[state]} is ${short(mid(other), span)} ` +
         `instead of ${short(mid(now), span)}.`;
     };
@@ -135,7 +139,7 @@
       const edge = { x, mode: "lines", line: { width: 0 }, showlegend: false, hoverinfo: "skip" };
       if (one.noise) {
         traces.push({ ...edge, y: one.noise[k].map((v) => -v) }, { ...edge, y: one.noise[k],
-          fill: "tonexty", fillcolor: "rgba(138,148,160,.18)", name: "noise, one spread",
+          fill: "tonexty", fillcolor: "rgba(138,148,160,.18)", name: "noise",
           showlegend: true });
       }
       traces.push({ ...edge, y: one.low[k] }, { ...edge, y: one.high[k], fill: "tonexty",
@@ -144,7 +148,8 @@
         line: { color: hex, width }, hovertemplate: "%{y:.4g}" });
       traces.push(line(one.known[k], colour("--known"), "known"),
         line(one.learned[k], colour("--learned"), "learned"),
-        line(one.known[k].map((v, n) => v + one.learned[k][n]), colour("--ink"), "together", 1));
+        { ...line(one.known[k].map((v, n) => v + one.learned[k][n]), colour("--ink"), "together", 1.6),
+          line: { color: colour("--ink"), width: 1.6, dash: "dot" } });
       draw("chart-drift", traces, `d${name}/dt`);
     };
     for (const id of ["drift-series", "drift-state"]) at(id).addEventListener("change", show);

@@ -11,10 +11,11 @@
   function show() {
     const k = Number(at("pick-column").value), only = Number(at("pick-series").value) - 1;
     const chosen = only < 0 ? live.series : [live.series[only]];
-    const held = k >= live.columns.length - live.inputs;
+    const held = k >= live.columns.length - live.inputs, many = chosen.length > 6 || (innerWidth < 640 && chosen.length > 3);
     const traces = chosen.map((one, n) => ({ x: one.times, y: one.values[k], name: words(one.id),
       mode: chosen.length > 1 ? "lines" : "lines+markers", connectgaps: false,
-      line: { color: palette[n % palette.length], width: 1.3, shape: held ? "hv" : "linear" },
+      opacity: many ? 0.5 : 1,
+      line: { color: many ? colour("--known") : palette[n % palette.length], width: 1.3, shape: held ? "hv" : "linear" },
       marker: { size: 4 }, hovertemplate: "%{y:.5g}" }));
     const odd = (live.outliers[k] || []).filter(([row]) => only < 0 || row === only);
     if (odd.length) {
@@ -22,7 +23,6 @@
         name: "sticks out", marker: { size: 11, color: "rgba(0,0,0,0)",
           line: { color: "#d55e00", width: 2 } }, hovertemplate: "%{y:.5g}" });
     }
-    const many = chosen.length > 8;
     draw("chart-look", traces, live.columns[k], live.clock,
       { showlegend: !many, hovermode: many ? "closest" : "x unified" });
     at("chart-look").setAttribute("aria-label", `${live.columns[k]} along time, ` +
@@ -30,16 +30,16 @@
   }
 
   function intervals() {
-    draw("chart-intervals", [{ x: live.intervals, type: "histogram", name: "intervals",
-      marker: { color: colour("--known") }, hovertemplate: "%{x}: %{y}" }], "how often",
-      "interval between rows", { hovermode: "closest", bargap: 0.05 });
-    const low = Math.min(...live.intervals), high = Math.max(...live.intervals);
+    const { places, width, counts } = live.intervals, half = width / 2;
+    draw("chart-intervals", [{ x: places, y: counts, width: 0.94 * width, type: "bar", name: "intervals",
+      marker: { color: colour("--known") }, hovertemplate: "about %{x:.4g}: %{y}" }], "how often",
+      `interval between rows${live.unit}`, { hovermode: "closest" });
     at("chart-intervals").setAttribute("aria-label",
-      `Intervals between rows, from ${short(low)} to ${short(high)}`);
+      `Intervals between rows, from ${short(places[0] - half)} to ${short(places.at(-1) + half)}`);
   }
 
   for (const id of ["pick-column", "pick-series"]) at(id).addEventListener("change", show);
-  const all = () => { show(); if (live.intervals.length) intervals(); };
+  const all = () => { show(); if (live.intervals) intervals(); };
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
   all();
 })();

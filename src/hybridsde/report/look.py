@@ -9,12 +9,14 @@ import pandas as pd
 from hybridsde._files import write_whole
 from hybridsde.forecast.spec import SAME_STEP
 from hybridsde.project.look import Look, outliers
-from hybridsde.report.bands import DIGITS_OF_TIME, plain
+from hybridsde.report.bands import DIGITS_OF_TIME, clock_label, lie_apart, plain
 from hybridsde.report.html import asset, render_template
 
 MOST_NUMBERS = 80_000
 """In one page; of longer recordings every second, third, … row is drawn."""
 MOST_SERIES = 40
+BINS = 30
+"""Of the intervals between rows."""
 
 
 def look_content(found: Look) -> dict[str, Any]:
@@ -23,17 +25,20 @@ def look_content(found: Look) -> dict[str, Any]:
     shown = min(MOST_SERIES, len(data))
     count = int(data.lengths[:shown].sum()) * (len(data.states) + len(data.input_names) + 1)
     thin = max(1, -(-count // MOST_NUMBERS))
+    apart, cells = lie_apart([data]), max(1, data.lengths.sum() * len(data.states))
+    begins = data.times[:, 0] if apart else np.zeros(len(data))
     charts = {
-        "clock": f"time, {unit}" if unit else "time",
+        "clock": f"{clock_label(unit)} since its start" if apart else clock_label(unit, data.epoch),
         "columns": [*data.states, *data.input_names],
         "inputs": len(data.input_names),
-        "series": [_series(found, row, thin) for row in range(shown)],
+        "series": [_series(found, row, thin, begins[row]) for row in range(shown)],
         "outliers": [
-            [[row, float(data.times[row, at]), float(data.values[row, at, k])]
+            [[row, float(data.times[row, at] - begins[row]), float(data.values[row, at, k])]
              for row, at in outliers(data, k) if row < shown]
             for k in range(len(data.states))
         ],
         "intervals": _intervals(found),
+        "unit": f", {unit}" if unit else "",
     }  # fmt: skip
     return {
         "live": charts,
@@ -41,7 +46,7 @@ def look_content(found: Look) -> dict[str, Any]:
         "rows_in_all": int(data.lengths.sum()),
         "states": len(data.states),
         "inputs": len(data.input_names),
-        "missing": f"{1 - data.observed.sum() / max(1, data.lengths.sum() * len(data.states)):.0%}",
+        "missing": f"{100 * (1 - data.observed.sum() / cells):.0f} %",
         "thin": thin,
         "shown": shown,
         "interval": f"{data.interval or 0:.4g}{f' {unit}' if unit else ''}",
@@ -69,31 +74,33 @@ def write_look(found: Look, path: Path) -> Path:
 def fact_rows(found: Look) -> pd.DataFrame:
     """Facts about every state as they are shown."""
     shown = {
-        "values": "{:.0f}", "missing": "{:.0%}", "lowest": "{:.4g}", "highest": "{:.4g}",
+        "values": "{:.0f}", "missing": "{:.0f} %", "lowest": "{:.4g}", "highest": "{:.4g}",
         "spread": "{:.3g}", "noise": "{:.2g}", "outliers": "{:.0f}", "stuck": "{:.0f}",
     }  # fmt: skip
-    table = found.columns
+    table = found.columns.assign(missing=100 * found.columns["missing"])
     return pd.DataFrame({name: [form.format(one) for one in table[name]]
                          for name, form in shown.items()}, table.index)  # fmt: skip
 
 
-def _series(found: Look, row: int, thin: int) -> dict[str, Any]:
+def _series(found: Look, row: int, thin: int, begin: float) -> dict[str, Any]:
     data = found.data
     rows = slice(0, int(data.lengths[row]), thin)
     values = np.where(data.observed[row, rows], data.values[row, rows], np.nan)
     whole = np.concatenate([values, data.inputs[row, rows]], 1)
     return {
         "id": str(data.ids[row]),
-        "times": plain(data.times[row, rows], DIGITS_OF_TIME),
+        "times": plain(data.times[row, rows] - begin, DIGITS_OF_TIME),
         "values": plain(whole.T),
     }
 
 
-def _intervals(found: Look) -> list[float]:
-    """Intervals between rows, a few thousand at most; none where all are the same."""
+def _intervals(found: Look) -> dict[str, Any] | None:
+    """How often intervals between rows occur, in bins of equal width; None where all are alike."""
     data = found.data
     steps = [np.diff(data.times[n, : int(rows)]) for n, rows in enumerate(data.lengths)]
     every = np.concatenate(steps) if steps else np.zeros(0)
     if every.size == 0 or np.ptp(every) <= SAME_STEP * every.max():
-        return []
-    return plain(every[:: max(1, len(every) // 4000)])
+        return None
+    counts, edges = np.histogram(every, BINS)
+    width = float(edges[1] - edges[0])
+    return {"places": plain(edges[:-1] + width / 2), "width": width, "counts": counts.tolist()}

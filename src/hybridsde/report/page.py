@@ -1,6 +1,7 @@
 """One self-contained HTML page about a run. It reads the run folder; it never trains."""
 
 import json
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hybridsde.hybrid import HybridSDE
 from hybridsde.project.project import SETTINGS, forecast_settings, plain_scores, split_of
 from hybridsde.project.split import Split
 from hybridsde.report import drift, panels
+from hybridsde.report.bands import clock_label
 from hybridsde.report.certificates import read_certificates
 from hybridsde.report.html import asset, render_template
 from hybridsde.report.knowledge import knowledge_kept
@@ -29,6 +31,12 @@ FANS = 3
 """Held-out trajectories that are shown."""
 PATHS = 100
 """Sampled paths of smoothed states."""
+WORDS = {
+    "train": "recordings to learn from",
+    "validation": "to choose between models",
+    "test": "held out for scores",
+}
+"""What the parts of the data are for."""
 MOST_DIAGNOSED = 40
 """Held-out trajectories whose innovations are looked at."""
 
@@ -50,7 +58,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
     portrait = Portrait.of(hybrid, split) if hybrid else None
     certificates = read_certificates(folder)
     content = read_content(folder)
-    clock = f"time, {unit}" if unit else "time"
+    clock = clock_label(unit, run.metadata.epoch)
     held_out = (
         None if split.test is None else forecast_settings(run).cut(split.test, run.spec.context)
     )
@@ -58,7 +66,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
     return render_template(
         "page.html",
         name=folder.resolve().name,
-        title=f"{', '.join(run.spec.state_names)}: {folder.resolve().name}",
+        title=f"Forecasts of {_listed(run.spec.observations)}",
         equations=drift.equations(hybrid) if hybrid else [],
         data=[
             panels.recordings(split.parts(), column, clock)
@@ -132,6 +140,11 @@ def _forecast(run: Run, held_out: Trajectories) -> Forecast:
     return run.forecast(start, clock, inputs=inputs, draws=DRAWS, paths_per_weight=4)
 
 
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    shown = [*names[:most], f"{len(names) - most} more"] if len(names) > most else list(names)
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
+
+
 def _facts(split: Split) -> list[dict[str, Any]]:
     rows = []
     for name, data in split.parts().items():
@@ -139,6 +152,7 @@ def _facts(split: Split) -> list[dict[str, Any]]:
         rows.append(
             {
                 "part": name,
+                "words": WORDS[name],
                 "trajectories": len(data),
                 "rows": int(data.lengths.sum()),
                 "missing": f"{100 * gaps:.0f} %",

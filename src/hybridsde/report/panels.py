@@ -13,21 +13,24 @@ from matplotlib.axes import Axes
 from hybridsde.data import Trajectories
 from hybridsde.forecast.calibration import LEVELS
 from hybridsde.forecast.chart import draw_fan, draw_recorded
+from hybridsde.report.bands import lie_apart
 
 INK = "#314159"
 """Stands for the colour of the text, which depends on the reader's theme."""
 BLUE, ORANGE, GREEN, PINK = "#3b8fd1", "#e08a1e", "#20a486", "#cc79a7"
 PART_COLOURS = {"train": BLUE, "validation": GREEN, "test": ORANGE}
+WIDE = (6.6, 3.6)
+"""Inches of a picture of which two stand side by side."""
 STYLE = {
     "svg.fonttype": "none",
     "text.parse_math": False,
     "font.family": "sans-serif",
-    "font.size": 9,
+    "font.size": 11,
     "text.color": INK,
     "axes.edgecolor": INK,
     "axes.labelcolor": INK,
     "axes.titlecolor": INK,
-    "axes.titlesize": 9.5,
+    "axes.titlesize": 11.5,
     "xtick.color": INK,
     "ytick.color": INK,
     "axes.spines.top": False,
@@ -35,14 +38,14 @@ STYLE = {
     "axes.facecolor": "none",
     "figure.facecolor": "none",
     "legend.frameon": False,
-    "legend.fontsize": 8,
+    "legend.fontsize": 10,
 }
 
 
 class Panel:
     """One picture, drawn inside a `with` block and read as SVG afterwards."""
 
-    def __init__(self, name: str, width: float = 4.2, height: float = 2.7):
+    def __init__(self, name: str, width: float = 4.4, height: float = 3.0):
         self._name, self._size = name, (width, height)
         self.svg = ""
 
@@ -80,21 +83,22 @@ def _inline(svg: str, name: str) -> str:
 def recordings(parts: dict[str, Trajectories], column: int, time_label: str) -> str:
     """All trajectories of one state, coloured by what they are used for."""
     first = next(iter(parts.values()))
-    name = first.states[column]
+    name, apart = first.states[column], lie_apart(list(parts.values()))
     panel = Panel(f"data{column}")
     with panel as axes:
         for part, data in parts.items():
             for row in range(len(data)):
                 seen = data.observed[row, :, column]
                 axes.plot(
-                    data.times[row, seen],
+                    data.times[row, seen] - apart * data.times[row, 0],
                     data.values[row, seen, column],
                     color=PART_COLOURS[part],
                     lw=0.8,
                     alpha=0.7,
                     label=f"{part} ({len(data)})" if row == 0 else None,
                 )
-        axes.set(xlabel=time_label, ylabel=name, title=f"Recordings of {name}")
+        label = f"{time_label.split(' since ')[0]} since its start" if apart else time_label
+        axes.set(xlabel=label, ylabel=name, title=f"Recordings of {name}")
         axes.legend(loc="upper right", ncols=3)
         axes.margins(y=0.18)
     return panel.svg
@@ -102,7 +106,7 @@ def recordings(parts: dict[str, Trajectories], column: int, time_label: str) -> 
 
 def training(history: pd.DataFrame) -> str:
     """Loss per epoch, and that on the validation data."""
-    panel = Panel("training")
+    panel = Panel("training", *WIDE)
     with panel as axes:
         curves = [history["loss"]]
         axes.plot(history.index + 1, history["loss"], color=BLUE, lw=1.3, label="training loss")
@@ -160,7 +164,7 @@ def pit_histogram(pits: np.ndarray) -> str:
 
 def innovations(time: np.ndarray, z: np.ndarray, name: str, label: str) -> str:
     """Errors of forecasts from row to row, in their own spread, along time."""
-    panel = Panel(f"innovations{name}")
+    panel = Panel(f"innovations{name}", *WIDE)
     with panel as axes:
         for level in (-2, 0, 2):
             axes.axhline(level, color=INK, lw=0.8, ls="-" if level == 0 else ":")
@@ -171,7 +175,7 @@ def innovations(time: np.ndarray, z: np.ndarray, name: str, label: str) -> str:
 
 def correlations(values: np.ndarray, band: float, name: str) -> str:
     """How errors hang together with those some rows later; inside the band they do not."""
-    panel = Panel(f"correlations{name}")
+    panel = Panel(f"correlations{name}", *WIDE)
     with panel as axes:
         lags = np.arange(1, len(values) + 1)
         axes.axhspan(-band, band, color=INK, alpha=0.12, lw=0, label="white noise, 95 %")

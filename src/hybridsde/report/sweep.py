@@ -7,7 +7,9 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullLocator
 from rich.table import Table
 
 from hybridsde.engine.run_sweep import BEST, Sweep, Trial
@@ -40,7 +42,7 @@ def importance_figure(found: Sweep, axes: Sequence[AbstractAxis]) -> Figure:
     _bars(upper.subplots(), found)
     grid = np.atleast_1d(lower.subplots(rows, columns, sharey=True)).ravel()
     for axes_, name in zip(grid, names, strict=False):
-        _scatter(axes_, found, known[name])
+        draw_scatter(axes_, found, known[name])
     for axes_ in grid[len(names) :]:
         axes_.set_visible(False)
     for axes_ in grid[::columns]:
@@ -60,7 +62,7 @@ def _bars(axes: Axes, found: Sweep) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _scatter(axes: Axes, found: Sweep, axis: AbstractAxis) -> None:
+def draw_scatter(axes: Axes, found: Sweep, axis: AbstractAxis) -> None:
     """Every trial after its longest training; filled where it was trained to the end."""
     tried = [one for one in found.trials if axis.name in one.changes and math.isfinite(one.score)]
     values = [one.changes[axis.name] for one in tried]
@@ -68,6 +70,8 @@ def _scatter(axes: Axes, found: Sweep, axis: AbstractAxis) -> None:
     if isinstance(axis, Range):
         place = np.array(values, float)
         axes.set_xscale("log" if axis.log else "linear")
+        if axis.log:
+            _plain_ticks(axes.xaxis)
     else:
         place = np.array([words.index(str(value)) for value in values], float)
         axes.set_xticks(range(len(words)), words, rotation=20 if len(words) > 3 else 0)
@@ -83,8 +87,16 @@ def _scatter(axes: Axes, found: Sweep, axis: AbstractAxis) -> None:
     axes.axhline(found.trials[0].score, color="0.4", lw=0.8, ls=":")
     if score.max() > 5 * score.min():
         axes.set_yscale("log")
+        _plain_ticks(axes.yaxis)
     axes.set_xlabel(axis.name)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _plain_ticks(axis: Axis) -> None:
+    """A few numbers along a logarithmic axis, written out."""
+    axis.set_major_locator(LogLocator(subs=(1, 3), numticks=6))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_locator(NullLocator())
 
 
 def sweep_table(found: Sweep) -> Table:
@@ -98,7 +110,7 @@ def sweep_markdown(found: Sweep) -> str:
     """The best settings, the best trials, and what matters."""
     shown = found.table.head(SHOWN).drop(columns=["seconds", "failure"])
     head = "| " + " | ".join(map(str, shown.columns)) + " |"
-    rows = ["| " + " | ".join(map(_cell, row)) + " |" for row in shown.itertuples(index=False)]
+    rows = ["| " + " | ".join(map(cell, row)) + " |" for row in shown.itertuples(index=False)]
     weights = [f"| {name} | {number(value)} |" for name, value in found.importance.items()]
     lines = [
         "# Sweep",
@@ -134,7 +146,8 @@ def _told(trial: Trial) -> str:
     return f"score {number(trial.score)}" if trial.outcomes else "not scored"
 
 
-def _cell(value: Any) -> str:
+def cell(value: Any) -> str:
+    """A value in a table."""
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     return number(float(value)) if isinstance(value, int | float) else str(value or "–")

@@ -10,12 +10,14 @@ import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde._files import read_text, write_whole
+from hybridsde.studio.cells import blank_cells
 from hybridsde.studio.draft import (
     check_draft,
     merged,
     open_project,
     read_draft,
     save_draft,
+    shortened,
     show_table,
 )
 from hybridsde.studio.equations import read_equations
@@ -43,6 +45,7 @@ class ProjectActions:
             "example": self.example,
             "project": self.project,
             "save": self.save,
+            "blank": self.blank,
             "equations": self.equations,
             "fit": self.fit,
             "stop": self.stop,
@@ -89,7 +92,12 @@ class ProjectActions:
             try:
                 return {**answer, **check_draft(saved)}
             except InputError as error:
-                return {**answer, "error": str(error).replace(f"{saved}: ", "")}
+                return {**answer, "error": shortened(error, saved)}
+
+    def blank(self, asked: Asked) -> dict[str, int]:
+        """Leave cells empty that hold words where numbers belong."""
+        path = self._workspace.settings_path(text_of(asked, "name"))
+        return {"blanked": blank_cells(path, read_draft(path)[0])}
 
     def equations(self, asked: Asked) -> dict[str, Any]:
         """Read equations while they are typed."""

@@ -1,6 +1,7 @@
 """Settings that are edited on the page: read, put together, written, and checked."""
 
 import math
+import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ from hybridsde.project.settings import Settings
 from hybridsde.project.settings_file import MOST_BYTES, check_settings, settings_of
 from hybridsde.report.look import look_content
 from hybridsde.report.overview import overview
+from hybridsde.studio.cells import spoiled_cells
 from hybridsde.studio.workspace import MARK
 
 KEPT = (("data", "files"), ("data", "separator"), ("physics", "python"))
@@ -123,9 +125,14 @@ def show_table(path: Path) -> dict[str, Any]:
         {"name": str(name), "sample": [str(cell) for cell in frame[name].dropna()[:SAMPLES]]}
         for name in frame.columns
     ]
-    found = {"settings": content, "columns": columns, "look": None, "said": ""}
+    found = {"settings": content, "columns": columns, "look": None, "said": "", "spoiled": None}
     try:
         found["look"] = look_content(look(path))
     except InputError as error:
-        found["said"] = str(error)
+        found |= {"said": shortened(error, path), "spoiled": spoiled_cells(path, settings)}
     return found
+
+
+def shortened(error: InputError, path: Path) -> str:
+    """What is wrong, without the folder that everything on the page is in."""
+    return str(error).replace(f"{path}: ", "").replace(f"{path.parent}{os.sep}", "")

@@ -14,6 +14,7 @@ from hybridsde.physics.expression import mathml
 from hybridsde.project.discovery import settings_with
 from hybridsde.project.project import SETTINGS
 from hybridsde.project.recordings import Certification
+from hybridsde.report.bands import clock_label
 from hybridsde.report.certificates import read_certificates
 from hybridsde.report.drift import UNLIKELY, Hybrid, equations
 from hybridsde.store.folder import RUN, kept_file, read_content
@@ -86,7 +87,7 @@ def model_facts(opened: OpenRun) -> dict[str, Any]:
     unit = (run.metadata.settings or {}).get("data", {}).get("unit")
     return {
         "observations": list(run.spec.observations),
-        "clock": f"time, {unit}" if unit else "time",
+        "clock": clock_label(unit, run.metadata.epoch),
         "equations": equations(hybrid) if hybrid else [],
         "sliders": sliders_of(run),
         "series": [{"id": str(one), "part": opened.part_of(one)} for one in data.ids],

@@ -169,6 +169,7 @@ def bind(port: int | None, usual: int) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind((HERE[0], one))
+            found.listen()  # who comes before the server is ready waits, and is not refused
             return found
         except OSError:
             found.close()

@@ -46,14 +46,16 @@ export async function compare(main, given, alive) {
     if (!alive.still) return;
     runs.push({ name, facts, model });
   }
+  const different = differences(runs);
   const shown = runs.filter(({ model }) => model), best = Math.min(...runs.map(({ facts }) => facts.scores?.overall.crps ?? Infinity));
   main.replaceChildren(h("div", { class: "sections" }, h("h1", {}, "Runs side by side"),
     section("Scores of held-out recordings", table(["run", "CRPS", "RMSE", "NLL", "in the 90 % interval"], runs.map(({ name, facts }) => {
       const s = facts.scores?.overall ?? {};
       return { own: s.crps === best, cells: [h("a", { href: link("run", name) }, name), number(s.crps), number(s.rmse), number(s.nll), s.coverage90 === undefined ? "–" : `${Math.round(100 * s.coverage90)} %`] };
-    })), h("p", { class: "soft" }, "Comparable where the same recordings were held out.")),
+    })), h("p", { class: "soft" }, "CRPS is the error of the whole forecast, RMSE that of its mean: lower is better. Comparable where the same recordings were held out.")),
     shown.length ? section("Forecasts", ...overlay(shown, alive)) : null,
     section("What was learned", h("div", { class: "two" }, shown.map(({ name, model, facts }) => h("div", {}, h("h3", {}, name),
       h("div", { class: "equations", tabindex: "0" }, model.equations.map((one) => typeset(one))), facts.choice ? h("p", { class: "soft" }, facts.choice) : null)))),
-    section("Where their settings differ", table(["setting", ...runs.map(({ name }) => name)], differences(runs), { class: "form" }))));
+    section("Where their settings differ", different.length ? table(["setting", ...runs.map(({ name }) => name)], different, { class: "form" })
+      : h("p", {}, "Nowhere: these runs were fitted by the same settings."))));
 }

@@ -66,7 +66,7 @@ function listing(state) {
   };
   const cards = [...grouped(state)].map(([folder, { projects, runs }]) => h("div", { class: "project" },
     h("h3", {}, folder),
-    h("p", {}, projects.map((name, k) => [k ? ", " : "", h("a", { href: link("project", name) }, last(name))])),
+    h("p", {}, projects.length ? h("span", { class: "soft" }, "Settings: ") : null, projects.map((name, k) => [k ? ", " : "", h("a", { href: link("project", name) }, last(name))])),
     h("ul", {}, runs.map((run) => runRow(run, chosen)))));
   const row = h("div", { class: "row", hidden: state.runs.length < 2 }, button);
   return [h("h1", {}, state.folder), ...cards, row];

@@ -20,9 +20,12 @@ export function typeset(mathml, props = {}) {
   return node;
 }
 
+// Words between backticks are code.
+export const marked = (text) => String(text).split("`").map((part, k) => (k % 2 ? h("code", {}, part) : part));
+
 export function complain(message) {
   const close = h("button", { class: "quiet", onclick: () => byId("said").replaceChildren() }, "Close");
-  byId("said").replaceChildren(...(message ? [h("span", {}, String(message)), close] : []));
+  byId("said").replaceChildren(...(message ? [h("span", {}, marked(message)), close] : []));
 }
 
 async function answered(response) {

@@ -1,5 +1,5 @@
 // A project: its recordings, what its columns mean, what is known, and what a fit would do.
-import { ask, byId, chart, drawing, field, h, later, last, link, section, select, table, tried } from "./parts.js";
+import { ask, byId, chart, drawing, field, h, later, last, link, marked, section, select, table, tried } from "./parts.js";
 import { columns } from "./columns.js";
 import { equations } from "./equations.js";
 
@@ -11,14 +11,14 @@ function recordings(look) {
   const show = () => {
     const { column: k, series: only } = which;
     const chosen = only < 0 ? live.series : [live.series[only]];
-    const held = k >= live.columns.length - live.inputs;
+    const held = k >= live.columns.length - live.inputs, many = chosen.length > 6 || (innerWidth < 640 && chosen.length > 3);
     const traces = chosen.map((one, n) => ({ x: one.times, y: one.values[k], name: c.words(one.id),
       mode: chosen.length > 1 ? "lines" : "lines+markers", marker: { size: 4 }, hovertemplate: "%{y:.5g}",
-      line: { color: PALETTE[n % PALETTE.length], width: 1.4, shape: held ? "hv" : "linear" } }));
+      opacity: many ? 0.5 : 1,
+      line: { color: many ? c.colour("--known") : PALETTE[n % PALETTE.length], width: 1.4, shape: held ? "hv" : "linear" } }));
     const odd = (live.outliers[k] || []).filter(([row]) => only < 0 || row === only);
     if (odd.length) traces.push({ x: odd.map((one) => one[1]), y: odd.map((one) => one[2]), mode: "markers",
       name: "sticks out", marker: { size: 11, color: "rgba(0,0,0,0)", line: { color: "#d55e00", width: 2 } } });
-    const many = chosen.length > 8;
     c.draw("chart-look", traces, live.columns[k], live.clock, { showlegend: !many, hovermode: many ? "closest" : "x unified" });
   };
   const pick = (name, options, label) => field(label, select(options.map((one, k) => [k - (name === "series"), one]),
@@ -64,7 +64,7 @@ function choices(settings, changed) {
 }
 
 export async function project(main, name, alive) {
-  let current = name, waiting = 0, saved = Promise.resolve();
+  let current = name, waiting = 0, saved = Promise.resolve(), stale = false;
   const found = await ask("project", { name });
   const settings = found.settings;
   settings.physics ??= {};
@@ -79,19 +79,30 @@ export async function project(main, name, alive) {
   const tell = (answer) => {
     const wrong = answer.error;
     check.className = wrong ? "check wrong-input" : "check";
-    check.replaceChildren(...(wrong ? [h("p", { class: "bad" }, wrong)] : [
+    check.replaceChildren(...(wrong ? [h("p", { class: "bad" }, marked(wrong))] : [
       ...answer.sentences.map((line) => h("p", {}, line)),
-      ...answer.notices.map((line) => h("p", { class: "learned" }, line))]));
+      ...answer.notices.map((line) => h("p", { class: "learned" }, marked(line)))]));
     fit.disabled = Boolean(wrong);
     state.textContent = wrong ? "Something is to be corrected first." : "All is well. The settings are saved.";
   };
-  const showLook = (look, said) => {
-    if (!look) { looked.replaceChildren(h("p", { class: "bad" }, said)); return; }
+  const showLook = ({ look, said, spoiled }) => {
+    if (!look) { looked.replaceChildren(spoiled?.count ? mend(spoiled) : h("p", { class: "bad" }, marked(said))); return; }
     const { nodes, show } = recordings(look);
     looked.replaceChildren(...nodes);
     drawing(() => byId("chart-look") && show());
   };
-  const save = async (again) => {
+  // Words among numbers: which they are, and a way on.
+  const mend = ({ count, first }) => {
+    const button = h("button", { class: "main", id: "blank", onclick: () => tried(async () => {
+      await ask("blank", { name: current });
+      changed(true);
+    }, button) }, count === 1 ? "Read it as missing" : `Read all ${count} as missing`);
+    return h("div", {}, h("p", { class: "bad" }, count === 1 ? "One cell is no number:" : `${count} cells are no numbers:`),
+      table(["row below the header", "column", "it says"], first.map((one) => [one.row, one.column, one.cell]), { class: "form" }),
+      count > first.length ? h("p", { class: "soft" }, `And ${count - first.length} more.`) : null,
+      h("div", { class: "row" }, button, h("span", { class: "soft" }, "Your own file stays as it is; the studio works on a copy.")));
+  };
+  const save = async () => {
     const mine = ++waiting;
     try {
       const answer = await ask("save", { name: current, settings });
@@ -102,17 +113,23 @@ export async function project(main, name, alive) {
         byId("project-name").textContent = last(current);
       }
       tell(answer);
-      if (again) { const more = await ask("project", { name: current }); if (alive.still) showLook(more.look, more.said); }
+      if (stale) {
+        stale = false;
+        const more = await ask("project", { name: current });
+        if (alive.still) showLook(more);
+      }
     } catch (error) {
       if (alive.still && mine === waiting) tell({ error: error.message });
     }
   };
-  const soon = later(500, (again) => { saved = save(again); });
+  const soon = later(500, () => { saved = save(); });
+  // `again`: the recordings are read anew, which a change that follows must not undo.
   const changed = (again = false) => {
+    stale ||= again;
     check.className = "check waiting";
     fit.disabled = true;
     state.replaceChildren(h("span", { class: "spin" }, "Checking …"));
-    soon(again);
+    soon();
   };
   const known = equations(settings, changed);
   main.replaceChildren(h("div", { class: "sections" },
@@ -122,8 +139,8 @@ export async function project(main, name, alive) {
     section("What you know", ...known.nodes),
     section("What a fit will do", check, choices(settings, changed)),
     h("div", { class: "bar" }, state, fit)));
-  showLook(found.look, found.said);
+  showLook(found);
   if (settings.physics.python) {
     tell({ error: `The known physics is Python code (${settings.physics.python}), which the studio shows but does not run.` });
-  } else { saved = save(false); }
+  } else { saved = save(); }
 }

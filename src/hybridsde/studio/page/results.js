@@ -1,5 +1,5 @@
 // What a run is good for: forecasts, scores, equations, promises, files.
-import { ask, byId, chart, drawing, field, h, last, later, link, number, section, select, table, tried, typeset } from "./parts.js";
+import { ask, byId, chart, drawing, field, h, last, later, link, marked, number, section, select, table, tried, typeset } from "./parts.js";
 
 // Charts of forecasts with sliders; every beginning along a recording comes with one answer.
 function forecastSection(name, model, alive) {
@@ -7,7 +7,7 @@ function forecastSection(name, model, alive) {
   const now = { series: model.series[0].id, state: 0, origin: 0, changes: { inputs: {}, parameters: {} } };
   let base = null, found = null, asking = 0;
   const said = h("p", { class: "soft", id: "forecast-said", "aria-live": "polite" }, "Compiling the forecast, some seconds …");
-  const origin = h("input", { type: "range", min: "0", step: "1", value: "0", id: "origin", oninput: () => { now.origin = Number(origin.value); show(); } });
+  const origin = h("input", { type: "range", min: "0", step: "1", value: "0", id: "origin", "aria-label": "rows given", oninput: () => { now.origin = Number(origin.value); show(); } });
   const given = h("output", { for: "origin" });
   const changed = () => Object.values(now.changes).some((group) => Object.keys(group).length);
 
@@ -41,7 +41,7 @@ function forecastSection(name, model, alive) {
   const sliders = model.sliders.map((one) => {
     const value = h("output", {}), group = one.kind === "input" ? "inputs" : "parameters";
     const slider = h("input", { type: "range", min: String(one.low), max: String(one.high), step: String((one.high - one.low) / 100),
-      value: String(one.now), oninput: () => {
+      "aria-label": one.kind === "input" ? `input ${one.name}` : one.name, value: String(one.now), oninput: () => {
         const moved = Math.abs(slider.value - one.now) > (one.high - one.low) / 190;
         if (moved) now.changes[group][one.name] = Number(slider.value); else delete now.changes[group][one.name];
         tell();
@@ -52,7 +52,7 @@ function forecastSection(name, model, alive) {
       slider.setAttribute("aria-valuetext", value.textContent);
     };
     tell();
-    return { node: h("label", {}, one.kind === "input" ? `input ${one.name}` : one.name, slider, value), reset: () => { slider.value = one.now; tell(); } };
+    return { node: h("label", {}, h("span", {}, one.kind === "input" ? `input ${one.name}: ` : `${one.name}: `, value), slider), reset: () => { slider.value = one.now; tell(); } };
   });
   const reset = h("button", { onclick: () => {
     now.changes = { inputs: {}, parameters: {} };
@@ -64,11 +64,14 @@ function forecastSection(name, model, alive) {
     h("div", { class: "fields" },
       field("recording", select(model.series.map((one) => [one.id, `${one.id} (${parts[one.part]})`]), now.series, (value) => { now.series = value; base = null; load(); }, { id: "series" })),
       field("state", select(model.observations.map((one, k) => [String(k), one]), "0", (value) => { now.state = Number(value); show(); })),
-      h("label", { class: "field" }, "rows given", origin, given)),
+      h("label", { class: "field" }, h("span", {}, "rows given: ", given), origin)),
     chart("chart-forecast", "Forecast and recording"), said,
     sliders.length ? h("div", {}, h("h3", {}, "What if?"), h("div", { class: "levers" }, sliders.map((one) => one.node), reset)) : null);
   return { node, load: () => { load(); drawing(show); } };
 }
+
+const SIMPLE = { persistence: "stays where it is", climatology: "the usual values", analogues: "what followed similar moments",
+  "mean-curve": "recordings that began alike", var: "autoregression on the rows before", "linear-gaussian": "linear dynamics" };
 
 function scores(facts) {
   if (!facts.scores) return section("Scores", h("p", {}, "No recordings were held out, so nothing can be said about new ones."));
@@ -78,9 +81,9 @@ function scores(facts) {
   const meter = (s, mine) => { const bar = h("span", { class: mine ? "meter" : "meter other" }); bar.style.width = `${Math.round(90 * (s.crps ?? 0) / worst)}px`; return bar; };
   const others = Object.keys(facts.alternatives).length;
   return section("Scores",
-    h("p", {}, `Forecasts of recordings that training never saw, from their first rows. ${others ? "Beside it: simple forecasters that it should beat. " : ""}CRPS and RMSE: lower is better; the 90 % interval should hold 90 %.`),
+    h("p", {}, `Forecasts of recordings that training never saw, from their first rows. ${others ? "Beside it: simple forecasters that it should beat. " : ""}CRPS is the error of the whole forecast, RMSE that of its mean, both in the units of the states: lower is better. NLL is minus the log-likelihood of a value. The 90 % interval should hold 90 %.`),
     table(["forecaster", "CRPS", "shorter is better", "RMSE", "NLL", "in the 90 % interval"], rows.map(([label, s, mine]) => ({ own: mine, cells: [
-      label, number(s.crps), meter(s, mine), number(s.rmse), number(s.nll), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`] }))),
+      SIMPLE[label] ? [label, h("small", { class: "soft" }, ` ${SIMPLE[label]}`)] : label, number(s.crps), meter(s, mine), number(s.rmse), number(s.nll), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`] }))),
     facts.job && ["running"].includes(facts.job.state) ? h("p", { class: "soft spin" }, "Simple forecasters are being scored …") : null,
     h("details", {}, h("summary", {}, "By state"), table(["state", "CRPS", "RMSE", "in the 90 % interval"],
       Object.entries(facts.scores.states).map(([label, s]) => [label, number(s.crps), number(s.rmse), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`]))));
@@ -93,11 +96,11 @@ function learned(name, facts, model) {
   }, take) }, "Take them over as known physics");
   const show = h("button", { id: "discover", onclick: () => tried(async () => {
     const found = await ask("discover", { name });
-    shown.replaceChildren(h("pre", { tabindex: "0" }, found.lines.join("\n")),
+    shown.replaceChildren(h("pre", { tabindex: "0", class: "wrap" }, found.lines.join("\n")),
       h("p", { class: "soft" }, `These terms explain ${Math.round(100 * found.explained)} % of the learned drift.` +
         (found.corrections.length ? ` Corrected: ${found.corrections.join("; ")}.` : "")),
       table(["in the drift of", "term", "coefficient", "probability"], found.terms.map((one) => [one.state, typeset(one.term),
-        `${number(one.value, 4)} ± ${number(one.error, 2)}`, `${Math.round(100 * one.probability)} %`])));
+        one.error ? `${number(one.value, 4)} ± ${number(one.error, 2)}` : "–", `${Math.round(100 * one.probability)} %`])));
     take.hidden = !found.writable;
   }, show) }, "Discover equations");
   const parameters = Object.entries(facts.parameters);
@@ -145,7 +148,7 @@ function takeAway(name) {
 export async function results(main, name, facts, alive) {
   const head = [h("h1", {}, last(name), " ", h("span", { class: "chip good" }, "fitted")),
     facts.diverged ? h("p", { class: "warning" }, "The fit diverged and was stopped; the best state before that was kept.") : null,
-    ...(facts.job?.notes ?? []).map((line) => h("p", { class: "warning" }, line))];
+    ...(facts.job?.notes ?? []).map((line) => h("p", { class: "warning" }, marked(line)))];
   if (facts.python) {
     main.replaceChildren(...head.filter(Boolean), h("p", { class: "warning" }, "The known physics of this run is Python code. The studio shows such runs and does not run them; the command line does, with --trust."),
       h("div", { class: "sections" }, scores(facts), section("Settings", h("pre", { tabindex: "0" }, facts.settings))));

@@ -1,5 +1,5 @@
 // A run: watched while it is fitted, asked when it is there.
-import { ask, byId, chart, drawing, h, last, link, number, seconds, tried } from "./parts.js";
+import { ask, byId, drawing, h, last, link, number, seconds, tried } from "./parts.js";
 import { results } from "./results.js";
 
 const ACTIVE = ["waiting", "running"];
@@ -10,6 +10,8 @@ function lossChart(job) {
     line: { color: colour, width: 2 }, hovertemplate: "%{y:.4g}" });
   const traces = [line("loss", "training loss", c.colour("--known"))];
   if (job.curve.some((one) => "validation_loss" in one)) traces.push(line("validation_loss", "validation", c.colour("--learned")));
+  byId("chart-loss").hidden = false;
+  byId("loss-said").hidden = true;
   c.draw("chart-loss", traces, "loss", "epoch", { showlegend: traces.length > 1 });
 }
 
@@ -40,7 +42,8 @@ function watching(main, name, job) {
     h("div", { id: "progress", role: "status" }), h("div", { class: "row" }, stop),
     h("p", { class: "soft" }, "It goes on when you close this page. Stopped fits can be resumed, here or by the command line."),
     h("ul", { class: "plain", id: "notes" }),
-    h("div", { class: "two" }, h("div", {}, h("h2", {}, "Loss"), chart("chart-loss", "Loss along the steps of the fit", true)),
+    h("div", { class: "two" }, h("div", {}, h("h2", {}, "Loss"), h("p", { class: "soft", id: "loss-said" }, "A curve appears with the first steps; programs are compiled before them, which takes some seconds."),
+        h("figure", { class: "chart low", id: "chart-loss", hidden: true, role: "group", "aria-label": "Loss along the steps of the fit" })),
       h("div", {}, h("h2", {}, "By now"), h("p", { class: "soft", id: "glimpse-said" },
         "Networks show their parameters and a forecast here after some seconds. A library of terms is found too fast for that."),
         h("div", { id: "glimpse-facts" }), h("figure", { class: "chart low", id: "chart-glimpse", hidden: true, role: "group", "aria-label": "A forecast by now" }))));

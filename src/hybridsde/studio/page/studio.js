@@ -41,10 +41,11 @@ async function watch() {
   if (document.visibilityState === "visible") {
     try {
       const { queue } = await ask("state");
-      byId("queue").replaceChildren(...queue.slice(0, 1).map((job) => h("span", { class: "spin" },
+      const busy = queue.filter((job) => ["waiting", "running"].includes(job.state));
+      byId("queue").replaceChildren(...busy.slice(0, 1).map((job) => h("span", { class: "spin" },
         h("a", { href: link("run", job.run) }, last(job.run)), ` ${job.stage.toLowerCase()}`,
         job.left ? `, ${seconds(job.left)} left` : "",
-        queue.length > 1 ? `; ${queue.length - 1} waiting` : "")));
+        busy.length > 1 ? `; ${busy.length - 1} waiting` : "")));
     } catch { byId("queue").replaceChildren(h("span", { class: "bad" }, "The studio is not running")); }
   }
   setTimeout(watch, 3000);
