@@ -122,7 +122,7 @@ def test_from_an_empty_page_to_a_report(studio, opened):
         .startswith("this run")
     )
     page.click("#discover")
-    page.wait_for_selector("pre:has-text('dy = -3.9')", timeout=PATIENCE)
+    page.wait_for_selector("pre:has-text('dy = -3.8')", timeout=PATIENCE)
     page.click("#certify")
     page.wait_for_selector(".certificate .main-svg", timeout=PATIENCE)
     keep(page, "studio-run")

@@ -240,3 +240,11 @@ def test_a_bounded_state_stays_inside_on_the_way():
     )
     assert v.min() >= 0
     assert v.max() <= 1
+
+
+def test_draws_whose_filter_was_lost_are_left_out():
+    """NaN and −∞ are no evidence; where nothing else is there, all draws count alike."""
+    logs = jnp.array([[0.0, jnp.nan], [jnp.nan, jnp.nan], [-0.1, jnp.nan], [-jnp.inf, jnp.nan]])
+    chosen = np.asarray(chosen_weights(logs, 400, key=jax.random.key(0)))
+    assert set(chosen[:, 0]) == {0, 2}
+    assert set(chosen[:, 1]) == {0, 1, 2, 3}

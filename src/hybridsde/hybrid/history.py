@@ -232,10 +232,11 @@ def states_given(
         return paths[chosen, nth % each]
 
     states = jax.vmap(of_series, (1, 1, 1), 1)(paths, chosen, nth)
-    flat = jax.nn.softmax(log_evidence, 0)
+    counted = usable(log_evidence)
+    flat = jax.nn.softmax(counted, 0)
     return StatesGiven(
         states,
-        jax.nn.logsumexp(log_evidence, 0) - jnp.log(count),
+        jax.nn.logsumexp(counted, 0) - jnp.log(count),
         1 / jnp.sum(flat**2, 0),
         _innovations(model, batch, means, covariances, flat),
     )
@@ -255,6 +256,13 @@ def _innovations(
     return jnp.where(batch.observed, z, jnp.nan).at[:, 0].set(jnp.nan)
 
 
+def usable(log_evidence: Float[Array, "sample series"]) -> Float[Array, "sample series"]:
+    """With draws left out whose filter has no finite end; all count alike where none has one."""
+    finite = jnp.isfinite(log_evidence)
+    found = jnp.where(finite, log_evidence, -jnp.inf)
+    return jnp.where(finite.any(0), found, 0.0)
+
+
 def chosen_weights(
     log_evidence: Float[Array, "sample series"], draws: int, *, key: PRNGKeyArray
 ) -> Int[Array, "draw series"]:
@@ -262,9 +270,10 @@ def chosen_weights(
 
     The evidence is raised to the largest power 1, ½, ¼, … that leaves a share of the draws: a
     sample of the weights cannot stand for a posterior that is much narrower than what it was
-    drawn from.
+    drawn from. One under which the filter was lost is not drawn.
     """
-    tempered = jax.nn.softmax(log_evidence * TEMPERS[:, None, None].astype(log_evidence.dtype), 1)
+    tempers = TEMPERS[:, None, None].astype(log_evidence.dtype)
+    tempered = jax.nn.softmax(usable(log_evidence) * tempers, 1)
     left = 1 / jnp.sum(tempered**2, 1)
     enough = left >= LEAST_LEFT * len(log_evidence)
     power = jnp.argmax(enough, 0)

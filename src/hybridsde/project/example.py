@@ -16,7 +16,6 @@ id = "run"
 time = "t"
 unit = "years"
 states = ["x", "y"]
-bounds = {{ x = [0, inf], y = [0, inf] }}
 test = {test:.2g}
 
 [physics]

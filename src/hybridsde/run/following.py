@@ -15,7 +15,14 @@ from hybridsde.data import Batch, Grid, Trajectories
 from hybridsde.forecast import Forecast, ModelSpec, Prediction
 from hybridsde.forecast.future import clock_of, future, labelled, shared_weights
 from hybridsde.hybrid import HybridSDE, SDEForecaster
-from hybridsde.hybrid.history import NETWORKS, Ends, filter_ends, filter_on, paths_after
+from hybridsde.hybrid.history import (
+    NETWORKS,
+    Ends,
+    filter_ends,
+    filter_on,
+    paths_after,
+    usable,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +87,7 @@ class Follower:
 
     def mean(self) -> np.ndarray:
         """The mean of every state of every record now, trajectory × state, in the data's units."""
-        share = jax.nn.softmax(self.ends.log_evidence, 0)
+        share = jax.nn.softmax(usable(self.ends.log_evidence), 0)
         mean = jnp.einsum("ws,wsi->si", share, self.ends.last.mean)
         return self.spec.raw_states(np.asarray(mean))
 
