@@ -227,8 +227,28 @@ def test_variants_of_a_comparison(project):
         "true equations",
     ]
     known = [one.spec.physics.known(("x", "y"), ()) for one in found]
-    assert known == [(), (), ("x",), ("x",), ("x",)]
-    assert [one.spec.hidden for one in found] == [(8,), (8,), None, (8,), (8,)]
+    assert known == [(), (), ("x",), ("x",), ("x",), ("x", "y")]
+    assert [one.spec.hidden for one in found] == [(8,), (8,), None, (8,), (8,), None]
+
+
+def test_what_is_known_beside_equations_has_rows_without_it(project):
+    from hybridsde.project.compare import variants
+
+    told = project / "told.toml"
+    known = '[knowledge]\neffects = { y = { x = "+" } }\ndecays = ["y"]\n'
+    told.write_text((project / "settings.toml").read_text() + known)
+    found = {one.name: one.spec.knowledge.kinds for one in variants(Project.open(told))}
+    assert found["hybrid, bayes"] == ("effects", "decays")
+    assert found["hybrid without effects, bayes"] == ("decays",)
+    assert found["hybrid without decays, bayes"] == ("effects",)
+    said = " ".join(call("check", told).output.split())
+    assert "x drives y up; y decays without input" in said
+
+
+def test_the_floor_is_printed_beside_the_scores(fitted):
+    scores = Run.load(fitted).metadata
+    assert scores.floor is not None
+    assert 0 < scores.floor.overall["crps"] < scores.test_scores.overall["crps"]
 
 
 @pytest.mark.slow

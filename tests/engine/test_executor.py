@@ -11,6 +11,7 @@ from engine_jobs import Squares, squares
 from hybridsde import InputError
 from hybridsde.engine import Ledger, LocalExecutor, Task, execute
 from hybridsde.engine.ledger import JOB, held, mark_of
+from hybridsde.engine.task import as_json, digest
 
 TESTS = Path(__file__).parents[1]
 
@@ -24,6 +25,12 @@ def test_ids_depend_on_the_content_alone():
     assert one.id == Task("fit", {"b": [2.5, "x"], "a": 1}).id
     others = [Task("fit", {"a": 1, "b": [2.5, "y"]}), Task("score", one.payload)]
     assert len({one.id, *(other.id for other in others)}) == 3
+
+
+def test_endless_limits_have_a_digest_and_are_json():
+    """`bounds = [0, inf]` is common in settings, and no number of JSON."""
+    assert as_json({"bounds": [0.0, float("inf")], "n": 1}) == {"bounds": [0.0, "inf"], "n": 1}
+    assert digest({"high": float("inf")}) != digest({"high": float("-inf")})
 
 
 def test_finished_tasks_are_not_done_again(tmp_path):

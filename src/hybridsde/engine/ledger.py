@@ -10,7 +10,7 @@ from typing import Any
 
 from hybridsde._errors import InputError
 from hybridsde._files import make_folder, own_folder, read_text, remove_partial, write_json
-from hybridsde.engine.task import AbstractJob, Outcome, Task, digest
+from hybridsde.engine.task import AbstractJob, Outcome, Task, as_json, digest
 from hybridsde.store.lock import is_unused, locked
 
 JOB, TASKS = "job.json", "tasks"
@@ -77,7 +77,7 @@ def held(folder: Path, job: AbstractJob, devices: int) -> Iterator[Ledger]:
         check_job(folder, job)  # somebody may have used it a moment ago
         mark = mark_of(job)
         if not (folder / JOB).exists():
-            about = {"about": dict(job.about), "devices": devices}
+            about = {"about": as_json(dict(job.about)), "devices": devices}
             write_json(folder / JOB, {"format": FORMAT, "mark": mark, **about})
         _tidy(folder)
         yield Ledger(folder, mark)

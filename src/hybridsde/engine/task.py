@@ -3,6 +3,7 @@
 import abc
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,9 +13,18 @@ FAILURE = "failure"
 """The column of a row that says why there is nothing else in it."""
 
 
+def as_json(content: Any) -> Any:
+    """Plain data with numbers that JSON does not know, such as an endless limit, as text."""
+    if isinstance(content, Mapping):
+        return {name: as_json(value) for name, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [as_json(value) for value in content]
+    return str(content) if isinstance(content, float) and not math.isfinite(content) else content
+
+
 def digest(content: Any) -> str:
     """Sixteen hexadecimal digits that change with plain data, and with nothing else."""
-    text = json.dumps(content, sort_keys=True, ensure_ascii=True, allow_nan=False)
+    text = json.dumps(as_json(content), sort_keys=True, ensure_ascii=True, allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -96,6 +96,9 @@ def fit(
 
 def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None, **same) -> Run:
     """A library first, in seconds; networks too where it leaves a doubt that can be settled."""
+    if _leaves_steps_open(None, training):
+        model.check_training(data)
+        model = model.settled(data)  # once for all fits of it
     library = _fit(replace(model, learned=LIBRARY), data, **same)
     batch = library.spec.batch(training_windows(library.spec, data, None))
     doubt = doubt_about(library, batch)
