@@ -84,10 +84,8 @@ def paths(system: System, start: np.ndarray, u: np.ndarray, rng: np.random.Gener
     return np.stack(out, 1)
 
 
-def recordings(
-    system: System, count: int, rng: np.random.Generator
-) -> tuple[hs.Trajectories, np.ndarray]:
-    """Noisy measurements, and where the paths began."""
+def recordings(system: System, count: int, rng: np.random.Generator) -> hs.Trajectories:
+    """Noisy measurements from random starts."""
     low, high = np.array(system.start).T
     start = rng.uniform(low, high, (count, len(low)))
     u = inputs_of(system, count, rng)

@@ -117,7 +117,7 @@ def one(size: int, row: str, repetition: int) -> dict:
     mse, coverage = scores(SDEForecaster(found.model, SOLVER), test, test_key)
     oracle = SDEForecaster(SYSTEM.exact().init(train, key=data_key), Heun(substeps=2))
     floor, floor_coverage = scores(oracle, test, test_key)
-    unit = np.asarray(found.model.scale.value.rate) / np.asarray(network.basis.value.size)[:, None]
+    unit = np.asarray(found.model.scale.value.rate) / network.basis.value.raw_size()[:, None]
     root = np.triu(np.asarray(network.factors[0]))
     error = np.sqrt((root**2).sum(1)).reshape(chosen.shape) * unit
     value = np.asarray(network.means[0]) * unit

@@ -53,11 +53,14 @@ def run_python(code: str, namespace: dict) -> dict:
     mpl.use("agg")
     import matplotlib.pyplot as plt
 
+    before = plt.get_fignums()
+
     said = io.StringIO()
     with contextlib.redirect_stdout(said), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         exec(compile(code, "a block of python", "exec"), namespace)
-    pictures = [drawn(plt.figure(number)) for number in plt.get_fignums()]
+    opened = [number for number in plt.get_fignums() if number not in before]
+    pictures = [drawn(plt.figure(number)) for number in opened]
     plt.close("all")
     return {"said": said.getvalue(), "pictures": pictures}
 
@@ -99,12 +102,11 @@ def check_command(line: str) -> None:
 
     first = re.split(r"\s(?:#|\|)\s", re.sub(r"[\[\]]|…", " ", line))[0]
     words = shlex.split(re.sub(r"\s{2,}\w.*$", "", first))[1:]
-    command, context = typer.main.get_command(app), None
+    command = typer.main.get_command(app)
     while words and not words[0].startswith("-") and getattr(command, "commands", None):
         if words[0] not in command.commands:
             raise Failed(f"`{line}`: there is no command {words[0]!r}.")
         command = command.commands[words.pop(0)]
-        context = typer.Context(command, parent=context)
     known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
     wrong = [one for one in words if one.startswith("--") and one.split("=")[0] not in known]
     if wrong and "--help" not in wrong:

@@ -246,9 +246,20 @@ def test_what_is_known_beside_equations_has_rows_without_it(project):
 
 
 def test_the_floor_is_printed_beside_the_scores(fitted):
-    scores = Run.load(fitted).metadata
-    assert scores.floor is not None
-    assert 0 < scores.floor.overall["crps"] < scores.test_scores.overall["crps"]
+    known = Run.load(fitted).metadata
+    assert known.floor is not None
+    assert known.test_scores is not None
+    own, best = known.test_scores.overall["crps"], known.floor.overall["crps"]
+    assert 0 < (best or 0) < (own or 0)
+
+
+def test_a_floor_must_be_complete_and_is_checked_before_a_fit(project):
+    text = (project / "settings.toml").read_text()
+    wrong = project / "floor.toml"
+    wrong.write_text(text.replace(', "dy = -4*y + x*y"]', "]"))
+    assert "[floor] has no equation for 'y'" in refused("check", wrong)
+    wrong.write_text(text.replace("dy = -4*y + x*y", "dy = -4*y + x*w"))
+    assert "'w'" in refused("check", wrong)
 
 
 @pytest.mark.slow

@@ -123,6 +123,24 @@ def driven(model, theta, likelihood):
     return likelihood.model(theta).driven_by(library)
 
 
+def test_a_symmetry_is_asked_beyond_the_recorded_range():
+    """Terms stand still far outside; recordings of one side must not make x unlike −x."""
+    data = rows(inputs=())
+    data = replace(data, values=np.abs(data.values) + 5.0)
+    spec = hs.HybridSDE(
+        states=("x", "v"), learned="library", degree=1, functions=(),
+        knowledge=hs.Knowledge(odd={"v": ["x", "v"]}),
+    )  # fmt: skip
+    batch = Batch.of(data)
+    model = spec.init(batch, key=jr.key(0))
+    likelihood = LogLikelihood(model, model.network.mean(), EulerMaruyama(), batch)
+    theta = likelihood.start
+    theta[model.network.basis.value.names.index("x") * 2 + 1] = 1.0
+    assert model.constraints is not None
+    found = model.constraints.value.residuals(driven(model, theta, likelihood))
+    np.testing.assert_allclose(found, 0, atol=1e-4)
+
+
 @pytest.mark.parametrize(
     ("known", "message"),
     [
@@ -130,7 +148,8 @@ def driven(model, theta, likelihood):
         ({"effects": {"x": {"v": "up"}}}, "must be \\+ or -"),
         ({"effects": {"x": {"w": "+"}}}, "names 'w'"),
         ({"odd": {"w": ["x"]}}, "names 'w'"),
-        ({"even": {"x": ["p"]}}, "its sign cannot change"),
+        ({"even": {"x": ["p"]}}, "cannot be mirrored"),
+        ({"conserved": ["pi"]}, "has none"),
         ({"decays": ["w"]}, "names 'w'"),
     ],
 )

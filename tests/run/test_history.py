@@ -8,7 +8,7 @@ import pytest
 import hybridsde as hs
 from helpers import assert_mean_close, assert_variance_close, untrained_run, wiggles
 from hybridsde.baselines import LinearGaussian, Persistence, VectorAutoregression
-from hybridsde.hybrid.history import chosen_weights
+from hybridsde.hybrid.history import chosen_weights, weighed
 
 RATES = np.array([[0.0, 1.0], [-4.0, -0.3]])
 SPREAD, NOISE, STEP, ROWS = np.array([0.1, 0.4]), 0.1, 0.05, 40
@@ -248,3 +248,8 @@ def test_draws_whose_filter_was_lost_are_left_out():
     chosen = np.asarray(chosen_weights(logs, 400, key=jax.random.key(0)))
     assert set(chosen[:, 0]) == {0, 2}
     assert set(chosen[:, 1]) == {0, 1, 2, 3}
+
+
+def test_a_lost_filter_spoils_no_mean():
+    share, leaf = jnp.array([[0.75], [0.25], [0.0]]), jnp.array([[[1.0]], [[3.0]], [[jnp.nan]]])
+    np.testing.assert_allclose(weighed(share, leaf), [[1.5]])

@@ -42,14 +42,14 @@ def test_a_library_comes_nearer_to_the_fit_of_everything(library):
     more = spirals(6, 1)
     updated = library.update(more)
     whole = hs.fit(library.spec, spirals(2, 0).join(more))
-    errors = [run.metadata.parameters["k"]["error"] for run in (library, updated)]
-    assert errors[1] < 0.9 * errors[0]  # a term x of the library shares its work
+    assert updated.metadata.parameters == library.metadata.parameters
+    assert len(updated.metadata.used.ids) == 8
     test = spirals(6, 2)
     before, after, best = (
         run.score(test).loc["overall", "crps"] for run in (library, updated, whole)
     )
     assert after < before
-    assert after < 1.05 * best
+    assert after < 1.1 * best
 
 
 @pytest.mark.slow

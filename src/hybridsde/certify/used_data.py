@@ -64,6 +64,11 @@ class UsedData:
             "with_inputs": self.with_inputs,
         }
 
+    @property
+    def ids(self) -> set[str]:
+        """Names of all recordings that had a part."""
+        return {name for part in self.series.values() for name in part}
+
     def count(self, part: str) -> int:
         """How many recordings had this part."""
         return len(self.series.get(part, ()))

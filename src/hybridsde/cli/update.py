@@ -21,8 +21,8 @@ def update(
     """Learn from further recordings, with what was learned before as the prior.
 
     The first recordings are not fitted again: a library takes seconds, networks a part of the
-    time of a fit. Diffusion, noise and starts stay as they are; after a change of the system, or
-    with many times more recordings, fit anew. The old folder stays as it is.
+    time of a fit. Physical parameters, diffusion, noise and starts stay as they are; after a change
+    of the system, or with many times more recordings, fit anew. The old folder stays as it is.
     """
     from hybridsde.project.project import split_of
     from hybridsde.project.updates import update_run

@@ -66,7 +66,7 @@ def check_declaration(d: AbstractDeclaration) -> None:
         raise ValueError("`positive` states must be measured directly, not in combinations.")
     _check_choice(d.far, {"fade": 0, "free": 0}, "far")
     check_bounds(d.bounds, states, d.positive)
-    check_knowledge(d.knowledge, states, states + inputs, d.positive)
+    check_knowledge(d.knowledge, states, states + inputs, (*d.positive, *d.bounds))
     if d.knowledge and (d.latent is not None or d.weights != "path"):
         raise ValueError(
             "`knowledge` is about states that mean something, and weights that are held along a "

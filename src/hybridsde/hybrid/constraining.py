@@ -63,5 +63,5 @@ def points_of(
     high = jnp.max(rows, 0, where=weights[:, None] > 0, initial=-jnp.inf)
     fill = qmc.Halton(max(rows.shape[1], 1), scramble=False).random(BETWEEN + 1)[1:]
     between = low + jnp.asarray(fill[:, : rows.shape[1]], rows.dtype) * (high - low)
-    times = jnp.concatenate([clock[chosen], clock[chosen[:BETWEEN]]])
+    times = jnp.concatenate([clock[chosen], clock[chosen[:: RECORDED // BETWEEN]]])
     return jnp.concatenate([rows[chosen], between]), times

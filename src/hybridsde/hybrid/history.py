@@ -236,7 +236,8 @@ def states_given(
     flat = jax.nn.softmax(counted, 0)
     return StatesGiven(
         states,
-        jax.nn.logsumexp(counted, 0) - jnp.log(count),
+        jnp.where(jnp.isfinite(log_evidence).any(0), jax.nn.logsumexp(counted, 0), jnp.nan)
+        - jnp.log(count),
         1 / jnp.sum(flat**2, 0),
         _innovations(model, batch, means, covariances, flat),
     )
@@ -250,8 +251,7 @@ def _innovations(
     c = model.observation.matrix.value
     expected = means @ c.T
     variance = jnp.einsum("oi,wstij,oj->wsto", c, covariances, c) + model.observation.sd.value**2
-    mean = jnp.einsum("ws,wsto->sto", share, expected)
-    second = jnp.einsum("ws,wsto->sto", share, variance + expected**2)
+    mean, second = weighed(share, expected), weighed(share, variance + expected**2)
     z = (batch.values - mean) / jnp.sqrt(jnp.maximum(second - mean**2, 1e-30))
     return jnp.where(batch.observed, z, jnp.nan).at[:, 0].set(jnp.nan)
 
@@ -261,6 +261,12 @@ def usable(log_evidence: Float[Array, "sample series"]) -> Float[Array, "sample 
     finite = jnp.isfinite(log_evidence)
     found = jnp.where(finite, log_evidence, -jnp.inf)
     return jnp.where(finite.any(0), found, 0.0)
+
+
+def weighed(share: Float[Array, "sample series"], leaf: Array) -> Array:
+    """Σ share · leaf over samples; one without a share counts nothing, whatever it is."""
+    wide = share.reshape(*share.shape, *(1,) * (leaf.ndim - 2))
+    return jnp.sum(jnp.where(wide > 0, wide * leaf, 0.0), 0)
 
 
 def chosen_weights(

@@ -72,10 +72,12 @@ def check_knowledge(
     known: Knowledge,
     states: tuple[str, ...],
     features: tuple[str, ...],
-    positive: Sequence[str],
+    one_sided: Sequence[str],
 ) -> None:
     """A `ValueError` that names what is wrong and the remedy."""
     for text in known.conserved:
+        if not any(one.name in states for one in names(parse_formula(text))):
+            raise ValueError(f"`conserved` is made of states, but {text!r} has none.")
         for one in names(parse_formula(text)):
             if one.name not in (*states, *CONSTANTS):
                 raise ValueError(
@@ -93,9 +95,10 @@ def check_knowledge(
             _check_name(state, states, kind)
             for one in of:
                 _check_name(one, features, kind)
-                if one in positive:
+                if one in one_sided:
                     raise ValueError(
-                        f"`{kind}` names {one!r}, but it is `positive`: its sign cannot change."
+                        f"`{kind}` names {one!r}, but it is `positive` or has `bounds`: it cannot "
+                        "be mirrored."
                     )
     for state in known.decays:
         _check_name(state, states, "decays")

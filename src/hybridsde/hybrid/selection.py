@@ -129,8 +129,8 @@ def select(
     """The best choice by a search from `begin`, and others near it.
 
     Terms are exchanged within the same of the `groups` only: the equation they stand in. With
-    `pairs`, two terms of different equations are also added or left out together, for equations
-    that are tied to each other.
+    `pairs`, two terms of different equations are also changed together, for equations that are tied
+    to each other.
     """
     seen: dict[Choice, float] = {}
 

@@ -1,8 +1,10 @@
 """What further recordings make of a fitted model: its posterior becomes their prior.
 
 p(θ | old, new) ∝ p(new | θ) p(θ | old), so that old recordings are not needed again
-(Haussmann et al. 2021 learn their prior in the same way). The learned part moves, and with a
-library the physical parameters too. Diffusion, noise and starts stay as they were fitted.
+(Haussmann et al. 2021 learn their prior in the same way). The learned part moves; physical
+parameters, diffusion, noise and starts stay as they were fitted, and so do the scales of its
+features and where it is believed. What is known beside equations is in the old posterior already,
+so it is not counted again.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +12,6 @@ from dataclasses import dataclass, replace
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from scipy.linalg import block_diag
 
 from hybridsde._parameters import Fixed
 from hybridsde._types import Array, Float, Int, PRNGKeyArray, Scalar
@@ -77,7 +78,7 @@ def update_networks(
     before = model.network
     assert isinstance(before, BayesianMLP | MixtureMLP)
     samples = before.count if isinstance(before, MixtureMLP) else 2
-    begun = eqx.tree_at(lambda m: m.network, model, Known.of(before))
+    begun = eqx.tree_at(lambda m: m.network, without_constraints(model), Known.of(before))
     loss = ELBO(samples=samples, solver=solver)
     found = train(
         begun, batch, loss, training=training, callbacks=callbacks, select=only_weights, key=key
@@ -85,31 +86,28 @@ def update_networks(
 
     def unwrapped(moved: BayesianSDE) -> BayesianSDE:
         assert isinstance(moved.network, Known)
-        return eqx.tree_at(lambda m: m.network, moved, moved.network.network)
+        return eqx.tree_at(lambda m: m.network, model, moved.network.network)
 
     return found.map(unwrapped)
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """What is known of the numbers of one choice of terms: N(m, P⁻¹)."""
+    """What is known of the coefficients of one choice of terms: N(m, P⁻¹); others are zero."""
 
     free: Int[np.ndarray, " free"]
-    """Where they stand among all numbers; all other coefficients are zero."""
-    coefficients: int
-    """So many of all numbers are coefficients."""
+    """Where they stand among all coefficients."""
     mean: Float[np.ndarray, " free"]
     precision: Float[np.ndarray, "free free"]
 
-    def told(self, about: Local) -> tuple["Gaussian", float]:
+    def told(self, about: Local, coefficients: int) -> tuple["Gaussian", float]:
         """After ln p(Y | θ) = c + bᵀθ − ½ θᵀHθ, and the log-evidence of that, less c.
 
         N(m, P⁻¹) becomes N(A⁻¹(b + Pm), A⁻¹) with A = H + P, and
         ln p(Y) = c + ½ (b + Pm)ᵀA⁻¹(b + Pm) − ½ mᵀPm + ½ ln|P| − ½ ln|A|.
-        Numbers that are not free are held, which is in b.
+        Numbers that are no coefficients are held, which is in b.
         """
-        held = np.arange(len(about.at)) >= self.coefficients
-        held[self.free] = False
+        held = np.arange(len(about.at)) >= coefficients
         across = about.information[np.ix_(self.free, np.flatnonzero(held))]
         linear = about.linear[self.free] - across @ about.at[held]
         bend = about.information[np.ix_(self.free, self.free)] + self.precision
@@ -117,33 +115,25 @@ class Gaussian:
         mean = np.linalg.solve(bend, pull)
         volume = np.linalg.slogdet(self.precision)[1] - np.linalg.slogdet(bend)[1]
         evidence = 0.5 * (pull @ mean - self.mean @ self.precision @ self.mean + volume)
-        return replace(self, mean=mean, precision=bend), float(evidence)
+        return Gaussian(self.free, mean, bend), float(evidence)
 
     def log_prob(self, theta: Float[np.ndarray, " number"]) -> float:
         """Up to a constant."""
         apart = theta[self.free] - self.mean
         return -0.5 * float(apart @ self.precision @ apart)
 
-    def put_into(self, theta: Float[np.ndarray, " number"]) -> Float[np.ndarray, " number"]:
+    def put_into(
+        self, theta: Float[np.ndarray, " number"], coefficients: int
+    ) -> Float[np.ndarray, " number"]:
         """All numbers, with these at their mean and all other coefficients zero."""
         found = theta.copy()
-        found[: self.coefficients] = 0.0
+        found[:coefficients] = 0.0
         found[self.free] = self.mean
         return found
 
-    def physical_sd(self) -> Float[np.ndarray, " parameter"]:
-        """Of the numbers that are no coefficients, these being open too."""
-        covariance = np.linalg.inv(self.precision)
-        return np.sqrt(np.diag(covariance)[self.free >= self.coefficients])
-
-    def coefficients_and_root(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Which coefficients are free, their mean, and an upper root of their covariance.
-
-        Physical parameters are held at their mean, as they are in the model.
-        """
-        inside = self.free < self.coefficients
-        lower = np.linalg.cholesky(self.precision[np.ix_(inside, inside)])
-        return self.free[inside], self.mean[inside], np.linalg.inv(lower).T
+    def root(self) -> Float[np.ndarray, "free free"]:
+        """An upper triangular root of the covariance."""
+        return np.linalg.inv(np.linalg.cholesky(self.precision)).T
 
 
 @dataclass(frozen=True)
@@ -153,32 +143,24 @@ class Updated:
     model: BayesianSDE
     log_likelihoods: tuple[float, ...]
     """Of the new recordings, along the way."""
-    physical_sd: Float[np.ndarray, " parameter"]
-    """Errors of the physical parameters after them; NaN where they were not known before."""
 
 
-def update_library(
-    model: BayesianSDE,
-    solver: AbstractSolver,
-    batch: Batch,
-    physical_sd: Float[np.ndarray, " parameter"],
-) -> Updated:
+def update_library(model: BayesianSDE, solver: AbstractSolver, batch: Batch) -> Updated:
     """Bayes' rule for every choice of terms, and for the shares of the choices.
 
     The log-likelihood of the new recordings is taken for a parabola about the mean of the best
-    choice, which moves until it stays. `physical_sd` are the errors of the physical parameters
-    before, as the model keeps them; one that is NaN stays.
+    choice, which moves until it stays.
     """
     network = model.network
     assert isinstance(network, BayesianLibrary)
-    likelihood = LogLikelihood(model, network.mean(), solver, batch)
-    known = np.isfinite(physical_sd)
-    physical = likelihood.coefficients + np.flatnonzero(likelihood.physical)[known]
+    bare = without_constraints(model)
+    likelihood = LogLikelihood(bare, network.mean(), solver, batch)
     shares = np.asarray(network.shares.value, float)
     used = np.flatnonzero(shares > 0)
-    choices = [_before(network, likelihood, int(k), physical, physical_sd[known]) for k in used]
+    choices = [_before(network, int(k)) for k in used]
     best = choices[int(shares[used].argmax())]
-    about = likelihood(best.put_into(likelihood.start))
+    count = likelihood.coefficients
+    about = likelihood(best.put_into(likelihood.start, count))
     values = [about.value]
     for _ in range(STEPS):
         moved = _step(likelihood, about, best)
@@ -187,38 +169,30 @@ def update_library(
         values.append(about.value)
         if far.max(initial=0.0) < SETTLED**2:
             break
-    told = [one.told(about) for one in choices]
+    told = [one.told(about, count) for one in choices]
     logs = np.log(shares[used]) + np.array([evidence for _, evidence in told])
     learned = _library(network, [one for one, _ in told], logs)
-    changed = likelihood.model(about.at)
-    after = np.full(len(physical_sd), np.nan)
-    after[known] = told[int(logs.argmax())][0].physical_sd()
-    return Updated(eqx.tree_at(lambda m: m.network, changed, learned), tuple(values), after)
+    return Updated(eqx.tree_at(lambda m: m.network, model, learned), tuple(values))
 
 
-def _before(
-    network: BayesianLibrary,
-    likelihood: LogLikelihood,
-    choice: int,
-    physical: Int[np.ndarray, " parameter"],
-    sd: Float[np.ndarray, " parameter"],
-) -> Gaussian:
-    """What is known of the numbers of a choice before the new recordings."""
+def without_constraints(model: BayesianSDE) -> BayesianSDE:
+    """A model that is held to nothing but its equations."""
+    return replace(model, constraints=None)
+
+
+def _before(network: BayesianLibrary, choice: int) -> Gaussian:
+    """What is known of the coefficients of a choice before the new recordings."""
     chosen = np.flatnonzero(np.asarray(network.chosen.value[choice]))
     root = np.triu(np.asarray(network.factors[choice], float)[np.ix_(chosen, chosen)])
     inverse = np.linalg.solve(root, np.eye(len(chosen)))
     coefficients = np.asarray(network.means[choice], float).reshape(-1)[chosen]
-    return Gaussian(
-        np.concatenate([chosen, physical]),
-        likelihood.coefficients,
-        np.concatenate([coefficients, likelihood.start[physical]]),
-        np.asarray(block_diag(inverse.T @ inverse, np.diag(1 / sd**2))),
-    )
+    return Gaussian(chosen, coefficients, inverse.T @ inverse)
 
 
 def _step(likelihood: LogLikelihood, about: Local, prior: Gaussian) -> Local:
     """To the top of the parabola, or a part of the way, where that is higher; else nowhere."""
-    there = prior.told(about)[0].put_into(about.at)
+    count = likelihood.coefficients
+    there = prior.told(about, count)[0].put_into(about.at, count)
     share = 1.0
     while share >= SHORTEST:
         tried = likelihood(about.at + share * (there - about.at))
@@ -232,16 +206,20 @@ def _step(likelihood: LogLikelihood, about: Local, prior: Gaussian) -> Local:
 def _library(
     network: BayesianLibrary, choices: list[Gaussian], logs: Float[np.ndarray, " choice"]
 ) -> BayesianLibrary:
-    """The same terms with other coefficients and shares; the prior is that of the first fit."""
+    """The same terms with other coefficients and shares, the largest first.
+
+    The prior, which certificates compare with, is that of the first fit.
+    """
     kept, columns, states = network.means.shape
     count = columns * states
     means, factors = np.zeros((kept, count)), np.zeros((kept, count, count))
     chosen, shares = np.zeros((kept, count), bool), np.zeros(kept)
     weights = np.exp(logs - logs.max())
-    for k, (one, weight) in enumerate(zip(choices, weights / weights.sum(), strict=True)):
-        s, mean, root = one.coefficients_and_root()
-        shares[k], chosen[k, s], means[k, s] = weight, True, mean
-        factors[k][np.ix_(s, s)] = root
+    for k, number in enumerate(np.argsort(-logs, kind="stable")):
+        one, s = choices[number], choices[number].free
+        shares[k] = weights[number] / weights.sum()
+        chosen[k, s], means[k, s] = True, one.mean
+        factors[k][np.ix_(s, s)] = one.root()
     shape = (kept, columns, states)
     return eqx.tree_at(
         lambda n: (n.means, n.factors, n.chosen, n.shares),

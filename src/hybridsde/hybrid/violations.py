@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from hybridsde._streams import Stream, stream
 from hybridsde._types import Array, Float
 from hybridsde.data import Batch
 from hybridsde.hybrid.build import scale_of
@@ -57,5 +58,5 @@ def _sizes(model: BayesianSDE, constraints: Constraints) -> Float[Array, " prope
     def of(key, number):
         return constraints.residuals(model.draw(key=key, number=number))
 
-    found = jax.vmap(of)(jr.split(jr.key(0), DRAWS), jnp.arange(DRAWS))
+    found = jax.vmap(of)(jr.split(stream(0, Stream.PICTURE), DRAWS), jnp.arange(DRAWS))
     return jnp.sqrt(jnp.mean(found**2, (0, 2)))

@@ -17,12 +17,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hybridsde._parameters import Fixed
 from hybridsde._types import Array, Float, Scalar
+from hybridsde.model.library import Library
+from hybridsde.model.network import AbstractNetwork
 from hybridsde.model.sde import SDE
 from hybridsde.physics.expression import Expression, value
 
 TOLERANCE = 0.02
 """τ, as a share of the typical rate."""
+
+
+def endless(sde: SDE) -> AbstractNetwork:
+    """The learned part, its terms not held inside the range of the recordings."""
+    network = sde.learned.network
+    if not isinstance(network, Library):
+        return network
+    basis = network.basis.value
+    far = jnp.full_like(basis.low, jnp.inf)
+    return replace(network, basis=Fixed(replace(basis, low=-far, high=far)))
 
 
 class Constraints(eqx.Module):
@@ -52,8 +65,9 @@ class Constraints(eqx.Module):
 
     def residuals(self, sde: SDE) -> Float[Array, "property point"]:
         """Each property in every point, in typical rates."""
-        # Outside its reach a learned drift fades; a property is about what is learned.
-        free = replace(sde, learned=replace(sde.learned, reach=None))
+        # Outside its reach a learned drift fades, and terms stand still; a property is about
+        # what is learned.
+        free = replace(sde, learned=replace(sde.learned, reach=None, network=endless(sde)))
 
         def drift(t: Scalar, z: Float[Array, " feature"]) -> Float[Array, " state"]:
             count = len(self.names)

@@ -82,7 +82,7 @@ class AbstractSDEObjective(AbstractObjective):
         if model.constraints is None:
             return found
         known = log_knowledge(model, self.samples, key=beside(key, Beside.KNOWLEDGE))
-        return found._replace(log_likelihood=found.log_likelihood + known / total)
+        return found._replace(known=known / total)
 
 
 class Estimate(NamedTuple):
@@ -91,6 +91,8 @@ class Estimate(NamedTuple):
     log_likelihood: Float[Array, " series"]
     path_kl: Scalar
     """Mean over series."""
+    known: Scalar | float = 0.0
+    """Ln p(K | θ) of what is known beside equations, each series' part of it."""
 
 
 def estimate(

@@ -25,4 +25,4 @@ class ELBO(AbstractSDEObjective):
         """Minus the bound of the batch, per series; `total` series share the KL."""
         found = self.estimate(model, batch, total, key=key)
         mll, kl = found.log_likelihood.mean(), model.network.kl_to_prior()
-        return Terms(kl / total - mll, mll, found.path_kl, kl, kl / total)
+        return Terms(kl / total - mll - found.known, mll, found.path_kl, kl, kl / total)

@@ -25,4 +25,5 @@ class EmpiricalBayes(AbstractSDEObjective):
         """Minus the evidence of the batch, per series."""
         found = self.estimate(model, batch, total, key=key)
         mll = found.log_likelihood.mean()
-        return Terms(-mll, mll, found.path_kl, model.network.kl_to_prior(), jnp.zeros_like(mll))
+        kl = model.network.kl_to_prior()
+        return Terms(-mll - found.known, mll, found.path_kl, kl, jnp.zeros_like(mll))

@@ -53,4 +53,4 @@ class EmpiricalPACBayes(AbstractSDEObjective):
         kl = path_kl * (total if self.path_kl == "sum" else 1) + weight_kl
         paid = complexity(kl, total, self.delta, sampled=True, gate_values=self.gate_values)
         penalty = self.strength * paid
-        return Terms(penalty - mll, mll, path_kl, weight_kl, penalty)
+        return Terms(penalty - mll - found.known, mll, path_kl, weight_kl, penalty)

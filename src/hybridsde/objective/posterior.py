@@ -29,4 +29,5 @@ class LogPosterior(AbstractSDEObjective):
             model = model.with_networks(SampledNetworks.point(network.mean()))
         found = self.estimate(model, batch, total, key=key)
         mll, penalty = found.log_likelihood.mean(), -log_prior / total
-        return Terms(penalty - mll, mll, found.path_kl, model.network.kl_to_prior(), penalty)
+        kl = model.network.kl_to_prior()
+        return Terms(penalty - mll - found.known, mll, found.path_kl, kl, penalty)

@@ -13,10 +13,18 @@ BRIEFLY = Training(epochs=60, learning_rate=3e-2)
 
 
 def floor_model(truth: FloorSettings, fitted: HybridSDE) -> HybridSDE:
-    """The true system with the columns, limits and starts of the one that is fitted."""
+    """The true system with the columns, limits and starts of the one that is fitted.
+
+    A `ValueError` where the equations cannot be used, or are not complete.
+    """
+    physics = equations(*truth.equations, **truth.parameters)
+    known = physics.known(tuple(fitted.states), tuple(fitted.inputs))
+    lacking = [name for name in fitted.states if name not in known]
+    if lacking:
+        raise ValueError(f"[floor] has no equation for {lacking[0]!r}: it must have all of them")
     return HybridSDE(
         states=fitted.states,
-        physics=equations(*truth.equations, **truth.parameters),
+        physics=physics,
         inputs=fitted.inputs,
         observed=fitted.observed,
         positive=fitted.positive,
@@ -25,11 +33,11 @@ def floor_model(truth: FloorSettings, fitted: HybridSDE) -> HybridSDE:
         noise=truth.noise,
         start=fitted.start,
         interpolation=fitted.interpolation,
-        numerics=replace(fitted.numerics, typical=None, step=None, scheme=None),
+        numerics=replace(fitted.numerics, typical=None, step=None, scheme=None, offsets=None),
         hidden=None,
     )
 
 
 def floor_loss(model: HybridSDE) -> EmpiricalBayes:
-    """What its only epoch follows."""
+    """What its few epochs follow."""
     return EmpiricalBayes(samples=model.samples)

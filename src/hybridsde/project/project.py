@@ -60,6 +60,8 @@ class Project:
             check_known(model, split.train)
             _check_scorable(split.test)
             model = settled(model, split.train, settings.train.substeps)
+            if settings.floor is not None:
+                floor_model(settings.floor, model)  # mistakes are told before a fit
         except InputError:
             raise
         except ValueError as error:

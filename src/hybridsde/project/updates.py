@@ -20,6 +20,7 @@ from hybridsde.project.project import (
 )
 from hybridsde.project.recordings import open_run
 from hybridsde.run import Run
+from hybridsde.run.updating import unused_names
 from hybridsde.store.folder import kept_file
 from hybridsde.store.metadata import Scores
 
@@ -43,7 +44,7 @@ def update_run(
         test = settings.cut(split.test, run.spec.context)
         scores = plain_scores(run.score(test, draws=settings.draws))
         run = replace(run, metadata=replace(run.metadata, test_scores=scores))
-    train = split.train.join(recordings.named(_unused_names(recordings, split.whole)))
+    train = split.train.join(recordings.named(unused_names(recordings, split.whole.ids)))
     kept = replace(split, train=train).to_frame().to_csv(index=False).encode()
     run.save(out, {SETTINGS: kept_file(folder, SETTINGS), DATA: kept})
     return run, before.metadata.test_scores
@@ -59,16 +60,3 @@ def _require_untested(recordings: Trajectories, test: Trajectories | None) -> No
             f"{recordings.ids[found[0]]!r} is one of the recordings that the run keeps for its "
             "test. Learn from others."
         )
-
-
-def _unused_names(recordings: Trajectories, others: Trajectories) -> tuple[str, ...]:
-    """Names of recordings, with a number behind those that others have already."""
-    taken = set(others.ids)
-    found: list[str] = []
-    for name in recordings.ids:
-        own, number = name, 2
-        while own in taken:
-            own, number = f"{name} ({number})", number + 1
-        taken.add(own)
-        found.append(own)
-    return tuple(found)

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from hybridsde._files import write_whole
-from hybridsde.project.compare import OWN, name_of, parts_of, summarise, verdict
+from hybridsde.project.compare import FLOOR, OWN, name_of, parts_of, summarise, verdict
 from hybridsde.project.comparison_folder import (
     BACKTEST_FILE,
     SCORES_FILE,
@@ -125,16 +125,17 @@ def write_comparison_page(folder: Path) -> Path:
     """Write FOLDER/report.html from the scores that `hybridsde compare` left there."""
     scores = read_scores(folder / SCORES_FILE)
     table = summarise(scores)
-    best = np.min(table["crps"])
+    systems = table.loc[table["method"] != FLOOR]
+    best = np.min(systems["crps"])
     rows = [
-        {**row, "cells": _cells(row), "best": row["crps"] == best}
+        {**row, "cells": _cells(row), "best": row["crps"] == best and row["method"] != FLOOR}
         for row in table.to_dict("records")
     ]
     text = render_template(
         "comparison.html",
         title=f"Comparison: {folder.resolve().name}",
         seeds=max(row["seeds"] for row in rows),
-        said=_statement(table),
+        said=_statement(systems) + _floor(table),
         advice=verdict(table),
         rows=rows,
         pictures=[_picture(scores, column) for column in SHOWN],
@@ -157,6 +158,12 @@ def _statement(table: pd.DataFrame) -> str:
         f"{_called(second)} comes next with {second['crps']:.3g}"
         f"{', within the noise of the seeds' if near else ''}."
     )
+
+
+def _floor(table: pd.DataFrame) -> str:
+    """What the true equations score, where the settings name them."""
+    found = [row["crps"] for row in table.to_dict("records") if row["method"] == FLOOR]
+    return f" The true equations: {found[0]:.3g}." if found else ""
 
 
 def _called(row: Mapping[Any, Any]) -> str:

@@ -22,6 +22,7 @@ from hybridsde.hybrid.history import (
     filter_on,
     paths_after,
     usable,
+    weighed,
 )
 
 
@@ -88,7 +89,7 @@ class Follower:
     def mean(self) -> np.ndarray:
         """The mean of every state of every record now, trajectory × state, in the data's units."""
         share = jax.nn.softmax(usable(self.ends.log_evidence), 0)
-        mean = jnp.einsum("ws,wsi->si", share, self.ends.last.mean)
+        mean = weighed(share, self.ends.last.mean)
         return self.spec.raw_states(np.asarray(mean))
 
 

@@ -175,9 +175,9 @@ class Run:
     ) -> "Run":
         """Learn from further recordings, with what was learned before as the prior.
 
-        The old recordings are not needed again. A library follows Bayes' rule, its physical
-        parameters too; networks are trained by variational Bayes for a while, see `training`.
-        Diffusion, noise and starts stay. To take in new rows of a record that goes on, without
+        The old recordings are not needed again. A library follows Bayes' rule; networks are
+        trained by variational Bayes for a while, see `training`. Physical parameters, diffusion,
+        noise and starts stay. To take in new rows of a record that goes on, without
         learning from them, see `follow`.
         """
         found = update(
