@@ -12,7 +12,7 @@ import hybridsde as hs
 from hybridsde.data import Batch
 from hybridsde.hybrid.scoring import LogLikelihood
 from hybridsde.hybrid.violations import violations
-from hybridsde.model.constraints import TOLERANCE
+from hybridsde.model.constraints import TOLERANCE, WORTH
 from hybridsde.simulate import EulerMaruyama
 
 
@@ -106,8 +106,9 @@ def test_the_likelihood_pays_for_contradictions():
     found, plain = held(theta), free(theta)
     assert models[0].constraints is not None
     constraints = models[0].constraints.value
-    r = np.asarray(constraints.residuals(driven(models[0], theta, held))) / TOLERANCE
-    np.testing.assert_allclose(found.value, plain.value - 0.5 * np.sum(r**2), rtol=1e-4)
+    r = np.asarray(constraints.residuals(driven(models[0], theta, held)))
+    paid = 0.5 * WORTH * np.sum(np.mean((r / TOLERANCE) ** 2, 1))
+    np.testing.assert_allclose(found.value, plain.value - paid, rtol=1e-4)
     step = 1e-5
     for k in range(4):
         moved = np.eye(len(theta))[k] * step

@@ -12,6 +12,10 @@ from hybridsde.data import Trajectories
 IMPLAUSIBLE = 10.0
 """Forecasts further outside the recorded range than this many times its width are nonsense."""
 
+SEEN, MANY = 1e-4, 1e-3
+"""Shares of draws outside: smaller ones are not written as a number; from more than the second on
+the drift is at fault."""
+
 
 def plausible_range(data: Trajectories, positive: Sequence[str]) -> tuple[tuple[float, float], ...]:
     """Ten times the recorded range to either side, and not below zero where that cannot be."""
@@ -45,10 +49,14 @@ def say_implausible(share: float, whose: str = "") -> None:
     """A notice where some draws left the plausible range, or are no numbers."""
     if share > 0:
         name = f"{whose}: " if whose else ""
+        amount = f"{share:.2%}" if share >= SEEN else f"Fewer than {SEEN:.2%}"
+        advice = (
+            " The fitted drift is unstable: give more recordings, declare `bounds`, or forecast "
+            "fewer rows ahead."
+        )
         warnings.warn(
-            f"{name}{share:.2%} of the draws left every plausible range (ten times the recorded "
-            "one) and were cut off there. The fitted drift is unstable: give more recordings, "
-            "declare `bounds`, or forecast fewer rows ahead.",
+            f"{name}{amount} of the draws left every plausible range (ten times the recorded "
+            f"one) and were cut off there.{advice if share > MANY else ''}",
             InputNotice,
             stacklevel=3,
         )

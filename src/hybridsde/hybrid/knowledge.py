@@ -23,8 +23,8 @@ class Knowledge:
       signs of all these changed, it changes its sign too, or stays.
     - `decays`: states that come nearer to zero where all inputs are zero.
 
-    The drift is held to it on the recorded rows and around them, to about two percent of its
-    typical size; see `Constraints`.
+    The drift is held to it on the recorded rows and between them, to a few percent of its typical
+    size; see `Constraints`.
     """
 
     conserved: Sequence[str] = ()

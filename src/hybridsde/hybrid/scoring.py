@@ -5,8 +5,8 @@ gradient and its expected curvature need first derivatives alone (Åström 1980)
 
     g = Σ −e e'/s + ½ s'/s (e²/s − 1),      I = Σ e'ᵀe'/s + ½ (s'/s)ᵀ(s'/s)
 
-What is known beside equations adds −½ Σ (r/τ)² with its own gradient and curvature, as Gauss and
-Newton have it; see `Constraints`. Everything is in double precision: terms of a library may be
+What is known beside equations adds its ln p(K | θ) with its own gradient and curvature, as Gauss
+and Newton have it; see `Constraints`. Everything is in double precision: terms of a library may be
 nearly the same.
 """
 
@@ -25,7 +25,6 @@ from hybridsde.data import Batch
 from hybridsde.estimate.filter import innovations
 from hybridsde.model import BayesianSDE
 from hybridsde.model.bayesian import NothingLearned
-from hybridsde.model.constraints import TOLERANCE
 from hybridsde.model.network import AbstractNetwork
 from hybridsde.simulate import AbstractSolver
 
@@ -182,7 +181,7 @@ def _local(
     def contradicted(theta: Float[Array, " number"]):
         changed = eqx.combine(restore(theta[count:]), held)
         sde = changed.driven_by(eqx.combine(fill(theta[:count]), shape))
-        found = changed.constraints.value.residuals(sde).reshape(-1) / TOLERANCE
+        found = changed.constraints.value.scaled(sde).reshape(-1)
         return found, found
 
     slopes, found = jax.jacfwd(contradicted, has_aux=True)(theta)

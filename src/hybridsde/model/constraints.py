@@ -2,12 +2,13 @@
 
 Each property is a residual r that is zero where it holds: of a conserved Q, ∇Q·F; of a sign,
 how far a slope is on the wrong side; of a symmetry, F_i(−z) ∓ F_i(z); of a decay, how far z_i F_i
-is above zero. The drift is looked at in many points on and around the recordings, and
+is above zero. The drift is looked at in M points on and around the recordings, and
 
-    ln p(K | θ) = −½ Σ (r/τ)²
+    ln p(K | θ) = −½ (W/M) Σ (r/τ)²
 
-is added to the likelihood of the recordings: as if every property had been measured there to be
-zero, with an error of τ. Residuals are in units of the typical rates, so that τ is a share.
+is added to the likelihood of the recordings: as if every property had been measured W times to be
+zero, with an error of τ. Residuals are in units of the typical rates, so that τ is a share. More
+would be no better: gradient steps could then follow nothing else.
 """
 
 from dataclasses import replace
@@ -24,8 +25,8 @@ from hybridsde.model.network import AbstractNetwork
 from hybridsde.model.sde import SDE
 from hybridsde.physics.expression import Expression, value
 
-TOLERANCE = 0.02
-"""τ, as a share of the typical rate."""
+TOLERANCE, WORTH = 0.1, 50.0
+"""τ, as a share of the typical rate, and W."""
 
 
 def endless(sde: SDE) -> AbstractNetwork:
@@ -60,8 +61,13 @@ class Constraints(eqx.Module):
     """Standard deviations of states, then inputs."""
 
     def log_prob(self, sde: SDE) -> Scalar:
-        """−½ Σ (r/τ)²."""
-        return -0.5 * jnp.sum((self.residuals(sde) / TOLERANCE) ** 2)
+        """−½ (W/M) Σ (r/τ)²."""
+        return -0.5 * jnp.sum(self.scaled(sde) ** 2)
+
+    def scaled(self, sde: SDE) -> Float[Array, "property point"]:
+        """√(W/M) r/τ, whose squares are summed."""
+        found = self.residuals(sde)
+        return found * (WORTH / found.shape[1]) ** 0.5 / TOLERANCE
 
     def residuals(self, sde: SDE) -> Float[Array, "property point"]:
         """Each property in every point, in typical rates."""
