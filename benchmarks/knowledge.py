@@ -60,7 +60,7 @@ SYSTEMS = (
     System("two rooms with a heater", ("p", "q"),
            lambda h, u: (0.8 * (h[1] - h[0]) - 0.2 * h[0] - 0.1 * h[0] * abs(h[0]) + u,
                          0.8 * (h[0] - h[1]) - 0.3 * h[1]),
-           hs.Knowledge(decays=["p"], effects={"p": {"q": "+", "u": "+"}, "q": {"p": "+"}}),
+           hs.Knowledge(effects={"p": {"q": "+", "u": "+"}, "q": {"p": "+"}}),
            ((0.5, 2.0), (0.5, 2.0)), 1, 0.25, 40, 0.02, 0.05, True),
 )  # fmt: skip
 

@@ -21,7 +21,8 @@ class Knowledge:
       rate, dy/y.
     - `odd`, `even`: by state, what the drift of it is odd or even in, {"v": ["x", "v"]}: with the
       signs of all these changed, it changes its sign too, or stays.
-    - `decays`: states that come nearer to zero where all inputs are zero.
+    - `decays`: states that come nearer to zero where all inputs are zero, whatever the other
+      states are.
 
     The drift is held to it on the recorded rows and between them, to a few percent of its typical
     size; see `Constraints`.

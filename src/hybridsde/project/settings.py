@@ -190,7 +190,7 @@ class KnowledgeSettings(_Table):
     """What the drift of a state is odd in: { v = ["x", "v"] }."""
     even: dict[str, list[str]] = {}
     decays: list[str] = []
-    """States that come nearer to zero where all inputs are zero."""
+    """States that come nearer to zero where all inputs are zero, whatever the other states are."""
 
     def build(self) -> Knowledge:
         """As a model declares it."""
