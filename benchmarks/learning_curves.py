@@ -13,7 +13,8 @@ each equation. Beside ours:
   are installed: pip install pysindy);
 - physics alone with the wrong parameters, and the oracle: the true equations.
 
-`true` and `false` are terms in the most probable equations: seven are true where nothing is known.
+`true` and `false` are terms in the most probable equations: seven are true where nothing is known;
+`all seven` and `one false at most` count repetitions.
 `inside` is the share of 90 % intervals of true coefficients that hold the truth, where the term was
 found and nothing is known; `coverage` that of forecasts (of the oracle, in brackets).
 """
@@ -154,6 +155,8 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
         row["coverage"] = f"{group['coverage'].mean():.2f} ({group['oracle coverage'].mean():.2f})"
         row["true"] = group["true"].mean()
         row["false"] = group["false"].mean()
+        row["all seven"] = int((group["true"] == len(TRUE)).sum()) if known == "none" else ""
+        row["one false at most"] = int((group["false"] <= 1).sum())
         row["inside"] = group["inside"].mean()
         row["s"] = group["seconds"].median()
         rows.append(row)

@@ -26,7 +26,7 @@ def main(out: Path) -> None:
     for name in ("studio", "report"):
         (out / name).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
-        words = [sys.executable, "-m", "hybridsde", "studio", f"{folder}/work", "--no-browser"]
+        words = [sys.executable, "-m", "hybridsde", "studio", f"{folder}/shown", "--no-browser"]
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )
@@ -37,9 +37,9 @@ def main(out: Path) -> None:
             dark = browser.new_context(viewport=PHONE, color_scheme="dark").new_page()
             phone(dark, address, out / "studio")
             studio.send_signal(signal.SIGINT)
-        run = f"{folder}/work/predators/run-1"
-        subprocess.run([sys.executable, "-m", "hybridsde", "report", run], check=True)
-        page = (Path(run) / "report.html").as_uri()
+        run = Path(folder) / "shown" / "predators" / "run-1"
+        subprocess.run([sys.executable, "-m", "hybridsde", "report", str(run)], check=True)
+        page = (run / "report.html").as_uri()
         report(browser.new_page(viewport=DESK), page, out / "report")
         dark.goto(page)
         dark.wait_for_selector("#chart-forecast .main-svg")

@@ -261,28 +261,15 @@ def _distribution(
     found: Found,
     probability: Float[np.ndarray, " coefficient"],
 ) -> BayesianLibrary:
-    choices, columns, states = network.means.shape
-    count = columns * states
-    means = np.zeros((choices, count))
-    factors = np.zeros((choices, count, count))
-    chosen = np.zeros((choices, count), bool)
-    shares = np.zeros(choices)
-    for k, (choice, share) in enumerate(zip(found.choices, found.shares, strict=True)):
-        s = list(choice)
-        shares[k] = share
-        chosen[k, s] = True
-        if s:
-            means[k, s], factors[np.ix_([k], s, s)] = surrogate.posterior(choice)
-    shape = (columns, states)
-    return BayesianLibrary(
-        jnp.asarray(means.reshape(choices, *shape), jnp.float32),
-        jnp.asarray(factors, jnp.float32),
-        Fixed(jnp.asarray(chosen.reshape(choices, *shape))),
-        Fixed(jnp.asarray(shares, jnp.float32)),
-        network.basis,
+    """The choices that were found, under the slabs and inclusions that they were found with."""
+    pieces = [(np.array(choice, int), *surrogate.posterior(choice)) for choice in found.choices]
+    shape = network.slab.value.shape
+    prior = (
         Fixed(jnp.asarray((1 / np.sqrt(surrogate.slab)).reshape(shape), jnp.float32)),
         Fixed(jnp.asarray(probability.reshape(shape), jnp.float32)),
     )
+    held = eqx.tree_at(lambda n: (n.slab, n.inclusion), network, prior)
+    return held.with_choices(pieces, found.shares)
 
 
 def _constant(about: Local, prior: Prior, count: int) -> float:

@@ -10,7 +10,6 @@ so it is not counted again.
 from dataclasses import dataclass, replace
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 
 from hybridsde._parameters import Fixed
@@ -210,24 +209,7 @@ def _library(
 
     The prior, which certificates compare with, is that of the first fit.
     """
-    kept, columns, states = network.means.shape
-    count = columns * states
-    means, factors = np.zeros((kept, count)), np.zeros((kept, count, count))
-    chosen, shares = np.zeros((kept, count), bool), np.zeros(kept)
+    order = np.argsort(-logs, kind="stable")
     weights = np.exp(logs - logs.max())
-    for k, number in enumerate(np.argsort(-logs, kind="stable")):
-        one, s = choices[number], choices[number].free
-        shares[k] = weights[number] / weights.sum()
-        chosen[k, s], means[k, s] = True, one.mean
-        factors[k][np.ix_(s, s)] = one.root()
-    shape = (kept, columns, states)
-    return eqx.tree_at(
-        lambda n: (n.means, n.factors, n.chosen, n.shares),
-        network,
-        (
-            jnp.asarray(means.reshape(shape), jnp.float32),
-            jnp.asarray(factors, jnp.float32),
-            Fixed(jnp.asarray(chosen.reshape(shape))),
-            Fixed(jnp.asarray(shares, jnp.float32)),
-        ),
-    )
+    pieces = [(one.free, one.mean, one.root()) for one in (choices[k] for k in order)]
+    return network.with_choices(pieces, (weights / weights.sum())[order])

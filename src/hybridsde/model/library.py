@@ -243,6 +243,31 @@ class BayesianLibrary(AbstractBayesianNetwork):
             Fixed(jnp.full(shape, 0.5)),
         )
 
+    def with_choices(
+        self,
+        choices: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]],
+        shares: Float[np.ndarray, " choice"],
+    ) -> "BayesianLibrary":
+        """With these choices: which coefficients, their means, and a root of their covariance."""
+        kept, columns, states = self.means.shape
+        count = columns * states
+        means, factors = np.zeros((kept, count)), np.zeros((kept, count, count))
+        chosen, all_shares = np.zeros((kept, count), bool), np.zeros(kept)
+        all_shares[: len(shares)] = shares
+        for k, (s, mean, root) in enumerate(choices):
+            chosen[k, s], means[k, s] = True, mean
+            factors[k][np.ix_(s, s)] = root
+        return eqx.tree_at(
+            lambda n: (n.means, n.factors, n.chosen, n.shares),
+            self,
+            (
+                jnp.asarray(means.reshape(kept, columns, states), jnp.float32),
+                jnp.asarray(factors, jnp.float32),
+                Fixed(jnp.asarray(chosen.reshape(kept, columns, states))),
+                Fixed(jnp.asarray(all_shares, jnp.float32)),
+            ),
+        )
+
     def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> Library:
         """One choice by its share, and coefficients."""
         del number
