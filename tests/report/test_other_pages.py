@@ -17,7 +17,8 @@ RATE, KIND = "train.learning_rate", "model.learned"
 
 
 def trial(number, changes, score, whole=True):
-    return Trial(number, changes, [Outcome([{"score": score, "whole": whole}])])
+    units = {name: score + step for name, step in {"a": -0.01, "b": 0.0, "c": 0.01}.items()}
+    return Trial(number, changes, [Outcome([{"units": units, "whole": whole}])])
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def sweep(tmp_path):
         trial(2, {RATE: 0.002, KIND: "network"}, 0.7, whole=False),
     )
     rows = [{"trial": one.number, "score": one.score, **one.changes} for one in trials]
-    table = pd.DataFrame(rows).assign(seconds=1.0, failure=None, score_se=0.0, rmse=1.0)
+    table = pd.DataFrame(rows).assign(seconds=1.0, failure=None, gain_se=0.0, rmse=1.0)
     settings = check_settings({"data": {"files": "a.csv", "states": ["x"]}}, "a.toml")
     (tmp_path / BEST).write_text("# <the best>\n")
     return Sweep(trials, table.sort_values("score"), {RATE: 0.6, KIND: 0.1}, settings, 0)
@@ -37,7 +38,7 @@ def sweep(tmp_path):
 def test_a_sweep_says_what_was_best_and_what_matters(sweep, tmp_path):
     axes = [Range(RATE, 1e-3, 1e-1, log=True), Choice(KIND, ("library", "network"))]
     text = write_sweep_page(tmp_path, sweep, axes).read_text()
-    assert "The best of 2 trials is 1 (score 0.3)" in text
+    assert "The best of 2 trials is 1 (score 0.3, a gain of 0.2 ± " in text
     assert text.count("<svg") == 3
     assert '<tr class="own"><td>1</td>' in text
     assert "# &lt;the best&gt;" in text

@@ -102,13 +102,14 @@ def sweep(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Try settings and find the best, judged on the validation recordings alone.
+    """Try settings, and recommend others where they are better beyond doubt; no test data.
 
     CONFIG has a table [sweep] with settings by their dotted names, as in
     "train.learning_rate" = { low = 1e-3, high = 3e-2, log = true } or
     "model.learned" = ["library", "network"]. Trials are trained for a ninth of their epochs, the
     best third for a third, and the best third of those to the end. The settings as they are take
-    part as trial 0.
+    part as trial 0, and stay unless a trial beats them by more than chance would: over recordings
+    that it was not trained on, which are those of data.validation, or parts that take turns.
 
     Writes sweep.html, a page that needs no network, sweep.csv, sweep.md, importance.png/svg, and
     best.toml, which `hybridsde fit` takes.

@@ -14,7 +14,7 @@ from hybridsde.engine.task import AbstractJob, Outcome, Task, as_json, digest
 from hybridsde.store.lock import is_unused, locked
 
 JOB, TASKS = "job.json", "tasks"
-FORMAT = 1
+FORMAT = 2
 MOST_BYTES = 2**28
 """Of the file of a task."""
 

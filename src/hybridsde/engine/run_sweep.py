@@ -12,6 +12,7 @@ from hybridsde._errors import InputError
 from hybridsde._files import write_whole
 from hybridsde.engine.executor import AbstractExecutor, Report, execute
 from hybridsde.engine.importance import importance
+from hybridsde.engine.judging import Gain, gain
 from hybridsde.engine.ledger import Ledger
 from hybridsde.engine.sweep import SweepJob
 from hybridsde.engine.task import FAILURE, Outcome
@@ -43,11 +44,25 @@ class Trial:
         return bool(self.rows) and all(row.get("whole", False) for row in self.rows)
 
     def score_at(self, rung: int) -> float:
-        """The mean over seeds; infinite where one of them came to nothing."""
+        """The mean over units and seeds; infinite where one of them came to nothing."""
         rows = self.outcomes[min(rung, len(self.outcomes) - 1)].rows if self.outcomes else ()
-        scores = [row.get("score") for row in rows]
-        told = [score for score in scores if score is not None]
-        return float(np.mean(told)) if told and len(told) == len(scores) else math.inf
+        units = [row.get("units") for row in rows]
+        told = [value for one in units if one for value in one.values()]
+        return float(np.mean(told)) if told and all(units) else math.inf
+
+    @property
+    def units(self) -> list[dict[str, float]]:
+        """Scores of units after the longest training, for every seed."""
+        found: dict[int, dict[str, float]] = {}
+        for row in self.rows:
+            found.setdefault(row.get("seed", 0), {}).update(row.get("units") or {})
+        return [found[seed] for seed in sorted(found)]
+
+    def gain_over(self, other: "Trial") -> Gain | None:
+        """By how much it is better; None where that cannot be said."""
+        if not (self.whole and other.whole):
+            return None
+        return gain(other.units, self.units)
 
     @property
     def score(self) -> float:
@@ -68,14 +83,37 @@ class Sweep:
     lost: int
 
     @property
-    def best(self) -> Trial:
+    def first(self) -> Trial:
+        """The settings as they were."""
+        return self.trials[0]
+
+    @property
+    def lowest(self) -> Trial:
         """The lowest score of those that were trained to the end."""
+        return lowest_of(self.trials)
+
+    @property
+    def best(self) -> Trial:
+        """What is recommended."""
         return best_of(self.trials)
 
 
-def best_of(trials: Sequence[Trial]) -> Trial:
+def lowest_of(trials: Sequence[Trial]) -> Trial:
     """The lowest score of those that were trained to the end."""
     return min((one for one in trials if one.whole), key=lambda one: (one.score, one.number))
+
+
+def best_of(trials: Sequence[Trial]) -> Trial:
+    """The lowest score of those that are better than the settings as they were beyond doubt.
+
+    Without one these settings, which are the first, stay; unless they came to nothing.
+    """
+    first = trials[0]
+    if not (first.whole and math.isfinite(first.score)):
+        return lowest_of(trials)
+    gains = {one.number: one.gain_over(first) for one in trials[1:]}
+    sure = [one for one in trials[1:] if (won := gains[one.number]) is not None and won.certain]
+    return lowest_of([first, *sure])
 
 
 def run_sweep(job: SweepJob, executor: AbstractExecutor, ledger: Ledger, report: Report) -> Sweep:
@@ -134,13 +172,14 @@ def _table(job: SweepJob, trials: Sequence[Trial]) -> pd.DataFrame:
     for one in trials:
         told = pd.DataFrame([row for row in one.rows if row.get(FAILURE) is None])
         means = {} if told.empty else told[["rmse", "nll", "coverage90", "epochs"]].mean().to_dict()
-        spread = float(told["score"].std(ddof=1) / np.sqrt(len(told))) if len(told) > 1 else None
+        won = None if one is trials[0] else one.gain_over(trials[0])
         rows.append(
             {
                 "trial": one.number,
                 **{axis.name: _cell(one.changes.get(axis.name)) for axis in job.axes},
                 "score": one.score if math.isfinite(one.score) else None,
-                "score_se": spread,
+                "gain": None if won is None else won.mean,
+                "gain_se": None if won is None else won.error,
                 **means,
                 "whole": one.whole,
                 "seconds": sum(outcome.seconds for outcome in one.outcomes),

@@ -2,15 +2,15 @@
 
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hybridsde._errors import FitFailed, InputError
-from hybridsde.data import Trajectories
+from hybridsde._errors import FitFailed
+from hybridsde.engine.judging import Fold, blocks_in, folds_of, units_of
 from hybridsde.engine.search import AbstractSearch, search_of
 from hybridsde.engine.space import AbstractAxis, axes_of
 from hybridsde.engine.task import FAILURE, AbstractJob, Outcome, Perform, Task
@@ -19,11 +19,11 @@ from hybridsde.hybrid.known_check import check_known
 from hybridsde.project.fingerprint import files_mark
 from hybridsde.project.overrides import with_overrides
 from hybridsde.project.project import Project, settled
-from hybridsde.project.settings import Settings, part_of
+from hybridsde.project.settings import Settings
 from hybridsde.project.settings_file import settings_bytes, settings_of
 from hybridsde.project.split import Split
 from hybridsde.run import Run, fit, fit_many
-from hybridsde.run.choice import scaled_crps, set_apart
+from hybridsde.run.choice import scaled_losses, spread_of
 from hybridsde.run.windows import forecast_windows
 from hybridsde.store.spec_io import write_spec
 
@@ -79,86 +79,72 @@ class SweepJob(AbstractJob):
         }
 
     def task(self, changes: Mapping[str, Any], share: float) -> Task:
-        """One trial, trained for a share of its epochs, from all seeds as one program."""
+        """One trial, trained for a share of its epochs on every fold, all seeds as one program."""
         return Task(TRIAL, {"settings": dict(changes), "share": share, "seeds": self.seeds})
 
     def open(self) -> Perform:
         """The recordings are read and divided once; what was kept for the test is let go."""
         settings = self.settings
         data = settings.read_data(self.source.parent)
-        return _Worker(self, settings, judged(settings, data)).perform
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What trials are trained on, and what they are scored on. No test recordings are here."""
-
-    train: Trajectories
-    validation: Trajectories | None
-    """What chooses the epoch, as in a fit; None where the scored part must stay unseen."""
-    scored: Trajectories
-
-
-def judged(settings: Settings, data: Trajectories) -> Judged:
-    """The validation recordings of the settings, or else a quarter of the training recordings."""
-    parts = (part_of(settings.data.test), part_of(settings.data.validation))
-    split = Split.of(data, parts[0] or 0, parts[1], seed=settings.train.seed)
-    if split.validation is not None:
-        return Judged(split.train, split.validation, split.validation)
-    both = set_apart(split.train, settings.train.seed)
-    if both is None:
-        raise InputError(
-            "A sweep needs recordings to judge on, but there are too few to spare some. Set "
-            "data.validation, or give more recordings."
-        )
-    return Judged(both[0], None, both[1])
+        return _Worker(self, settings, folds_of(settings, data)).perform
 
 
 class _Worker:
     """Does trials, and remembers models that others share."""
 
-    def __init__(self, job: SweepJob, settings: Settings, data: Judged):
-        self._job, self._settings, self._data = job, settings, data
+    def __init__(self, job: SweepJob, settings: Settings, folds: Sequence[Fold]):
+        self._job, self._settings, self._folds = job, settings, folds
+        self._spread = spread_of([fold.scored for fold in folds])
         self._settled: dict[str, HybridSDE] = {}
 
     def perform(self, task: Task) -> Outcome:
-        """One trial: a row per seed, or one that says why there is none."""
+        """One trial: a row per fold and seed, or one that says why there is none."""
         changes, share = task.payload["settings"], float(task.payload["share"])
+        seeds = int(task.payload["seeds"])
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
-                project = self._project(with_overrides(self._settings, changes, "[sweep]"))
-                return Outcome(self._scored(project, share, int(task.payload["seeds"])))
+                settings = with_overrides(self._settings, changes, "[sweep]")
+                rows = [self._scored(settings, n, share, seeds) for n in range(len(self._folds))]
+                return Outcome([row for fold in rows for row in fold])
             except (FitFailed, ValueError) as error:
                 return Outcome([{FAILURE: str(error)}])
 
-    def _project(self, settings: Settings) -> Project:
-        """The trial as a project that knows no test recordings."""
-        job, train = self._job, self._data.train
+    def _project(self, settings: Settings, number: int) -> Project:
+        """A fold of the trial as a project that knows no test recordings."""
+        job, fold = self._job, self._folds[number]
         model = settings.build_model(job.source.parent, trust=True)
-        key = json.dumps([write_spec(model), settings.train.substeps], sort_keys=True)
+        key = json.dumps([number, write_spec(model), settings.train.substeps], sort_keys=True)
         if key not in self._settled:
-            model.check_training(train)
-            check_known(model, train)
-            self._settled[key] = settled(model, train, settings.train.substeps)
-        split = Split(train, self._data.validation, None)
-        return Project(settings, job.source, job.text, self._settled[key], train, split)
+            model.check_training(fold.train)
+            check_known(model, fold.train)
+            self._settled[key] = settled(model, fold.train, settings.train.substeps)
+        split = Split(fold.train, fold.validation, None)
+        return Project(settings, job.source, job.text, self._settled[key], fold.train, split)
 
-    def _scored(self, project: Project, share: float, seeds: int) -> list[dict[str, Any]]:
+    def _scored(
+        self, settings: Settings, number: int, share: float, seeds: int
+    ) -> list[dict[str, Any]]:
+        project = self._project(settings, number)
         closed = project.objective is None and (project.model.undecided or project.model.scored)
         runs = _fits(project, 1.0 if closed else share, seeds)
-        horizon, context = project.settings.forecast.horizon, project.model.context
-        windows = forecast_windows(self._data.scored, horizon, context)
+        horizon, context = settings.forecast.horizon, project.model.context
+        windows = forecast_windows(self._folds[number].scored, horizon, context)
+        blocks = blocks_in(self._folds)
         rows = []
         for run in runs:
-            score = scaled_crps(run, windows)
-            table = run.score(windows, draws=project.settings.forecast.draws).loc["overall"]
+            losses = scaled_losses(run, windows, self._spread)
+            units = units_of(losses, windows.origins, number, blocks)
+            finite = bool(np.isfinite(list(units.values())).all())
+            table = run.score(windows, draws=settings.forecast.draws).loc["overall"]
             rows.append(
                 {
-                    FAILURE: None if np.isfinite(score) else "its forecasts are not numbers",
+                    FAILURE: None if finite else "its forecasts are not numbers",
+                    "fold": number,
                     "seed": run.seed,
                     "whole": closed or share == 1,
-                    "score": _plain(score),
+                    "score": float(np.mean(list(units.values()))) if finite else None,
+                    "units": units if finite else {},
                     **{name: _plain(table[name]) for name in ("rmse", "nll", "coverage90")},
                     "epochs": len(run.history),
                     "diverged": run.diverged,

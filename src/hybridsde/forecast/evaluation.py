@@ -71,6 +71,20 @@ def evaluate_by(
 
 
 @eqx.filter_jit
+def crps_of_values(
+    forecaster: AbstractForecaster,
+    batch: Batch,
+    draws: int,
+    *,
+    plausible: Float[Array, "obs 2"] | None = None,
+    key: PRNGKeyArray,
+) -> Float[Array, "series time obs"]:
+    """The CRPS of `evaluate` value by value; not a number where nothing was measured."""
+    (table,) = evaluate_by(forecaster, batch, draws, ((),), plausible=plausible, key=key)
+    return table["crps"][..., :-1]
+
+
+@eqx.filter_jit
 def evaluate_many(
     forecasters: AbstractForecaster,
     test: Batch,

@@ -12,20 +12,26 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 from rich.table import Table
 
+from hybridsde.engine.judging import Gain
 from hybridsde.engine.run_sweep import BEST, Sweep, Trial
 from hybridsde.engine.space import AbstractAxis, Range
 from hybridsde.report.figures import COLOURS
 from hybridsde.report.html import number
 from hybridsde.report.terminal import frame_table
 
+HIDDEN = ("seconds", "failure", "rmse")
+"""Columns of sweep.csv that tables leave out."""
 SHOWN = 10
 """Trials in tables."""
 MOST_PANELS = 6
-LEGEND = "star: the best; open circles: stopped early; dotted: the settings as they are"
+LEGEND = "star: what is recommended; open circles: stopped early; dotted: the settings as they are"
 EXPLANATION = """\
-The score is the CRPS of forecasts of the validation recordings, in spreads of the data: lower is
-better. No test recording was looked at. Importance is the share of the variance of the ranks at the
-first rung that one setting explains alone, less what it would by chance."""
+The score is the CRPS of forecasts of recordings that a trial was not trained on, in spreads of the
+data: lower is better. No test recording was looked at. The gain is how much lower it is than that
+of the settings as they are, with its standard error over these recordings and over seeds; others
+are recommended only where it is above zero beyond that doubt. Importance is the share of the
+variance of the ranks at the first rung that one setting explains alone, less what it would by
+chance."""
 
 
 def importance_figure(found: Sweep, axes: Sequence[AbstractAxis]) -> Figure:
@@ -46,7 +52,7 @@ def importance_figure(found: Sweep, axes: Sequence[AbstractAxis]) -> Figure:
     for axes_ in grid[len(names) :]:
         axes_.set_visible(False)
     for axes_ in grid[::columns]:
-        axes_.set_ylabel("validation CRPS\nin spreads of the data")
+        axes_.set_ylabel("CRPS in spreads\nof the data")
     lower.suptitle(LEGEND, fontsize=9, color="0.35")
     return figure
 
@@ -84,7 +90,7 @@ def draw_scatter(axes: Axes, found: Sweep, axis: AbstractAxis) -> None:
     if axis.name in best.changes:
         at = place[tried.index(best)]
         axes.plot([at], [best.score], "*", ms=13, color=COLOURS[0], zorder=3)
-    axes.axhline(found.trials[0].score, color="0.4", lw=0.8, ls=":")
+    axes.axhline(found.first.score, color="0.4", lw=0.8, ls=":")
     if score.max() > 5 * score.min():
         axes.set_yscale("log")
         _plain_ticks(axes.yaxis)
@@ -100,14 +106,14 @@ def _plain_ticks(axis: Axis) -> None:
 
 
 def sweep_table(found: Sweep) -> Table:
-    """The best trials."""
-    shown = found.table.head(SHOWN).drop(columns=["seconds", "failure", "score_se", "rmse"])
+    """The trials with the lowest scores."""
+    shown = found.table.head(SHOWN).drop(columns=list(HIDDEN))
     short = shown.rename(columns=lambda name: str(name).rpartition(".")[2]).set_index("trial")
-    return frame_table(short, f"{len(found.trials)} trials, the best first")
+    return frame_table(short, f"{len(found.trials)} trials, the lowest score first")
 
 
 def sweep_markdown(found: Sweep) -> str:
-    """The best settings, the best trials, and what matters."""
+    """What is recommended, the trials with the lowest scores, and what matters."""
     shown = found.table.head(SHOWN).drop(columns=["seconds", "failure"])
     head = "| " + " | ".join(map(str, shown.columns)) + " |"
     rows = ["| " + " | ".join(map(cell, row)) + " |" for row in shown.itertuples(index=False)]
@@ -132,14 +138,29 @@ def sweep_markdown(found: Sweep) -> str:
 
 def statement(found: Sweep) -> str:
     """The result in a sentence."""
-    best, first = found.best, found.trials[0]
+    best, first, lowest = found.best, found.first, found.lowest
     tried = len(found.trials) - 1
-    if best is first:
+    if lowest is first:
         return f"None of {tried} trials was better than the settings as they are ({_told(first)})."
+    won = lowest.gain_over(first)
+    if best is first:
+        doubt = "" if won is None else f" ± {number(won.error)}, {_counted(won)}"
+        return (
+            f"The settings as they are stay ({_told(first)}). Of {tried} trials {lowest.number} "
+            f"has the lowest score, {number(lowest.score)}, but its gain"
+            f"{'' if won is None else f', {number(won.mean)}{doubt},'} is within the doubt that so "
+            "few data leave. More recordings, or more seeds, can settle it."
+        )
+    told = best.gain_over(first)
+    by = "" if told is None else f", a gain of {number(told.mean)} ± {number(told.error)}"
     return (
-        f"The best of {tried} trials is {best.number} ({_told(best)}); the settings as they are: "
-        f"{_told(first)}. They stand in {BEST}."
+        f"The best of {tried} trials is {best.number} ({_told(best)}{by}); the settings as they "
+        f"are: {_told(first)}. They stand in {BEST}."
     )
+
+
+def _counted(won: Gain) -> str:
+    return f"over {won.units} recordings or blocks of them"
 
 
 def _told(trial: Trial) -> str:

@@ -8,7 +8,14 @@ from hybridsde.engine.run_sweep import BEST, Sweep
 from hybridsde.engine.space import AbstractAxis
 from hybridsde.report.html import number, render_template
 from hybridsde.report.panels import BLUE, Panel
-from hybridsde.report.sweep import EXPLANATION, MOST_PANELS, cell, draw_scatter, statement
+from hybridsde.report.sweep import (
+    EXPLANATION,
+    HIDDEN,
+    MOST_PANELS,
+    cell,
+    draw_scatter,
+    statement,
+)
 
 PAGE = "sweep.html"
 NAMES = {
@@ -16,12 +23,11 @@ NAMES = {
     "coverage90": "in the 90 % band",
     "epochs": "epochs run",
     "whole": "to the end",
+    "gain_se": "± of the gain",
 }
 """Columns as people read them."""
 MOST_ROWS = 50
 """Trials on the page."""
-HIDDEN = ("seconds", "failure", "score_se", "rmse")
-"""Columns of sweep.csv that the page leaves out."""
 
 
 def write_sweep_page(folder: Path, found: Sweep, axes: Sequence[AbstractAxis]) -> Path:
@@ -48,8 +54,8 @@ def write_sweep_page(folder: Path, found: Sweep, axes: Sequence[AbstractAxis]) -
 def _cards(found: Sweep) -> list[tuple[str, str]]:
     whole = sum(one.whole for one in found.trials)
     return [
-        (number(found.best.score), "score of the best"),
-        (number(found.trials[0].score), "of the settings as they are"),
+        (number(found.lowest.score), "the lowest score"),
+        (number(found.first.score), "of the settings as they are"),
         (f"{len(found.trials) - 1}", "trials"),
         (f"{whole}", "trained to the end"),
     ]

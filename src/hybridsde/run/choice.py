@@ -1,11 +1,13 @@
 """What the learned part is made of, where that is left to the data: a library, or networks."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from hybridsde._errors import InputNotice
+from hybridsde._types import Float
 from hybridsde.data import Batch, Trajectories
 from hybridsde.forecast.diagnostics import diagnose
 from hybridsde.hybrid import HybridSDE, SDEForecaster
@@ -41,12 +43,29 @@ def doubt_about(run: Run, batch: Batch) -> str | None:
 
 def scaled_crps(run: Run, windows: Trajectories) -> float:
     """The CRPS of forecasts in spreads of the data, averaged over observations; quietly."""
-    spread = np.nanstd(np.where(windows.observed, windows.values, np.nan), (0, 1))
-    spread = np.where(spread > 0, spread, 1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputNotice)  # it may not be the one that is kept
         found = run.score(windows)
-    return float(np.mean(found["crps"].iloc[:-1] / spread))
+    return float(np.mean(found["crps"].iloc[:-1] / spread_of([windows])))
+
+
+def scaled_losses(
+    run: Run, windows: Trajectories, spread: Float[np.ndarray, " obs"]
+) -> Float[np.ndarray, "window time"]:
+    """The CRPS of every row that is forecast; not a number where nothing was measured."""
+    found = run.crps(windows) / spread
+    seen = windows.observed[:, run.spec.context :]
+    with np.errstate(invalid="ignore"):
+        return np.sum(found, -1, where=seen) / seen.sum(-1)
+
+
+def spread_of(parts: Sequence[Trajectories]) -> Float[np.ndarray, " obs"]:
+    """The standard deviation of every observation over all parts; one where it never moves."""
+    values = [
+        np.where(one.observed, one.values, np.nan).reshape(-1, len(one.states)) for one in parts
+    ]
+    found = np.nanstd(np.concatenate(values), 0)
+    return np.where(found > 0, found, 1.0)
 
 
 def say_contradiction(run: Run, without: Run, windows: Trajectories) -> None:

@@ -13,7 +13,7 @@ from hybridsde._errors import InputError
 from hybridsde._files import make_folder
 from hybridsde._memory import check_memory
 from hybridsde._streams import Stream, stream
-from hybridsde._types import Array, Numbers, PRNGKeyArray
+from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
 from hybridsde.certify import (
     AbstractLoss,
     Certificate,
@@ -38,6 +38,7 @@ from hybridsde.forecast import (
     evaluate,
 )
 from hybridsde.forecast.backtest import origins_of
+from hybridsde.forecast.evaluation import crps_of_values
 from hybridsde.forecast.future import clock_of, forecast
 from hybridsde.forecast.sanity import say_nonsense
 from hybridsde.forecast.spec import SAME_STEP
@@ -308,6 +309,22 @@ class Run:
         found = pd.DataFrame({name: np.asarray(table[name]) for name in SCORES}, rows)
         say_nonsense(found, float(table["implausible"][-1]), data, self.spec.context)
         return found
+
+    def crps(
+        self, data: Trajectories, *, draws: int = 200, seed: int | None = None
+    ) -> Float[np.ndarray, "series time obs"]:
+        """The CRPS of every value after the given rows; not a number where nothing was measured."""
+        self.subject.check(data)
+        self._check_room(draws, data.times.size)
+        return np.asarray(
+            crps_of_values(
+                self.forecaster,
+                self.spec.batch(data),
+                draws,
+                plausible=self._plausible,
+                key=self._key(seed),
+            )
+        )
 
     def certify(
         self,
