@@ -54,6 +54,15 @@ class Passing(AbstractObjective):
         return terms._replace(loss=-moved, log_likelihood=-((moved - 0.1) ** 2))
 
 
+class Cliff(AbstractObjective):
+    """A loss that falls at every step until it is far up, where no gradient leads back."""
+
+    def __call__(self, model, batch, total, *, key):
+        terms = bayes()(model, batch, total, key=key)
+        moved = (model.network.posterior.log_sd.layers[0].bias - jnp.log(0.01)).mean()
+        return terms._replace(loss=jnp.where(moved > 0.3, 50.0, -100 * moved))
+
+
 def untrained(key, data=None, **settings):
     batch = Batch.of(wiggles() if data is None else data)
     return tiny_model(**settings).init(batch, key=key), batch
@@ -242,6 +251,33 @@ def test_a_fit_that_explodes_goes_on_from_its_best_state_with_shorter_steps(getk
     assert np.nanmax(loss) > loss[0] + EXPLODED * (1 + abs(loss[0]))
     before, after = (bayes()(m, batch, 6, key=getkey()).loss for m in (model, fitted.model))
     assert after < before
+
+
+@pytest.mark.parametrize("epochs", [60, 32])  # in the middle, and in the last epoch
+def test_a_fit_that_slips_off_a_cliff_goes_back(getkey, epochs):
+    model, batch = untrained(getkey())
+    training = Training(epochs=epochs, batch_size=6, learning_rate=1e-2, schedule="constant")
+    fitted = train(model, batch, Cliff(), training=training, key=getkey())
+    assert fitted.history["loss"].max() == 50
+    assert not fitted.diverged
+    assert Cliff()(fitted.model, batch, 6, key=getkey()).loss < -28
+
+
+def test_a_noisy_loss_is_no_slip(getkey):
+    """Batches whose losses differ as much as anything was gained: no step is taken back."""
+    model, batch = untrained(getkey())
+    training = Training(epochs=40, batch_size=1, learning_rate=1e-3, schedule="constant")
+    seen = []
+    fitted = train(
+        model,
+        batch,
+        bayes(),
+        training=training,
+        callbacks=[lambda progress: seen.append(float(progress.terms["loss"]))],
+        key=getkey(),
+    )
+    assert len(set(seen)) == len(seen)  # a fit that went back would see an epoch twice
+    assert fitted.kept == 40
 
 
 def test_a_fit_without_any_finite_loss_says_so(getkey):

@@ -160,7 +160,8 @@ def _race(
         for one in alive:
             if one.number in tasks and tasks[one.number] in ledger:
                 one.outcomes.append(ledger.outcome(tasks[one.number]))
-        order = sorted(alive, key=lambda one: (one.score, one.number))
+        rivals = [one for one in alive if one.number != 0]
+        order = sorted(rivals, key=lambda one: (one.score, one.number))
         kept = order[: -(-len(order) // FACTOR)]
         alive = [one for one in alive if (one in kept and one.outcomes) or one.number == 0]
     return lost

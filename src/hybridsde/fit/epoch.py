@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from hybridsde._streams import Beside, beside
-from hybridsde._types import PRNGKeyArray, PyTree, Scalar
+from hybridsde._types import Array, Bool, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
 from hybridsde.fit.config import Schedule, batches_of
 from hybridsde.fit.state import FitState, all_finite, choose
@@ -18,6 +18,12 @@ from hybridsde.objective import AbstractObjective, Terms
 
 EXPLODED = 100.0
 """A training loss this many times its starting size above its start has exploded."""
+SLIPPED = 0.5
+"""A fit that has lost this share of what it had gained has slipped,"""
+CLEAR = 20.0
+"""if the gain is this many times the usual change from epoch to epoch."""
+MEMORY = 0.7
+"""Of the usual change: the weight of what it was before."""
 CAUTION = 0.3
 """After going back to its best state a fit takes steps that are this much shorter."""
 LEAST_CAUTION = 0.05
@@ -67,10 +73,12 @@ def run_epoch(state: FitState, problem: Problem) -> tuple[FitState, EpochLog]:
         lambda c, x: _step(c, *x, problem, caution), carry, (batches, step_keys)
     )
     taken = jnp.isfinite(terms.loss)
+    middle = jnp.nanmedian(jnp.where(taken, terms.loss, jnp.nan))
     terms = jax.tree.map(lambda rows: jnp.mean(rows, where=taken), terms)
     key = beside(state.key, Beside.VALIDATION)
     validation_loss = _validate(carry[0], problem, key=key)
-    after = _update_best(state, carry, terms, validation_loss, problem.schedule)
+    slipped = _slipped(state, middle) & (problem.length is None)
+    after = _update_best(state, carry, terms, middle, validation_loss, slipped, problem.schedule)
     return choose(state.stopped, state, after), EpochLog(terms, validation_loss)
 
 
@@ -141,8 +149,24 @@ def _with_counts(afresh: PyTree, used: PyTree) -> PyTree:
     )
 
 
+def _slipped(state: FitState, loss: Scalar) -> Bool[Array, ""]:
+    """Whether the loss of most steps of an epoch is far above what it had come down to.
+
+    Steps through a filter of states that are not measured can cross into a region where the drift
+    is unstable, and need many others to find back. A single batch with a large loss is no slip.
+    """
+    gain = state.first_loss - state.lowest_loss
+    return (loss > state.lowest_loss + SLIPPED * gain) & (gain > CLEAR * state.usual_change)
+
+
 def _update_best(
-    state: FitState, carry, terms: Terms, validation_loss: Scalar | None, schedule: Schedule
+    state: FitState,
+    carry,
+    terms: Terms,
+    middle: Scalar,
+    validation_loss: Scalar | None,
+    slipped: Bool[Array, ""],
+    schedule: Schedule,
 ) -> FitState:
     """Keep the best, and decide whether the fit is over.
 
@@ -159,8 +183,16 @@ def _update_best(
     exploded = terms.loss - first > EXPLODED * (1 + jnp.abs(first))
     lost = exploded | (bad_steps >= schedule.bad_steps)
     # Back to the best with shorter steps, as long as there was one and steps are not tiny.
-    again = lost & jnp.isfinite(state.best_loss) & (state.caution > LEAST_CAUTION)
-    diverged = lost & ~again
+    possible = jnp.isfinite(state.best_loss) & (state.caution > LEAST_CAUTION)
+    again = (lost | slipped) & possible
+    diverged = lost & ~possible
+    worse = again | lost
+    change = jnp.abs(middle - state.last_loss)
+    usual = jnp.where(
+        jnp.isfinite(state.usual_change),
+        MEMORY * state.usual_change + (1 - MEMORY) * change,
+        change,
+    )
     afresh = schedule.optimiser().init(state.best)
     counted = _with_counts(afresh, optimiser)
     parameters, optimiser = choose(again, (state.best, counted), (parameters, optimiser))
@@ -168,12 +200,16 @@ def _update_best(
     return FitState(
         parameters=parameters,
         optimiser=optimiser,
-        best=choose(better & ~lost, candidate, state.best),
-        best_loss=jnp.where(better & ~lost, monitored, state.best_loss),
+        best=choose(better & ~worse, candidate, state.best),
+        best_loss=jnp.where(better & ~worse, monitored, state.best_loss),
         best_epoch=jnp.where(
-            better & ~lost, state.epoch + (1 if validated else 0), state.best_epoch
+            better & ~worse, state.epoch + (1 if validated else 0), state.best_epoch
         ),
         first_loss=first,
+        lowest_loss=jnp.fmin(state.lowest_loss, jnp.where(worse, jnp.nan, middle)),
+        last_loss=jnp.where(worse, state.last_loss, middle),
+        fallen=_slipped(state, terms.loss) & ~again,
+        usual_change=jnp.where(worse | ~jnp.isfinite(usual), state.usual_change, usual),
         epoch=state.epoch + 1,
         since_best=since_best,
         bad_steps=jnp.where(again, 0, bad_steps),

@@ -175,7 +175,7 @@ def _drive(
     diverged = np.asarray(lost)
     if diverged.any():
         warnings.warn(_advice(diverged, np.asarray(state.epoch)), FitDiverged, stacklevel=4)
-    keep_best = lost | (problem.validation is not None)
+    keep_best = lost | state.fallen | (problem.validation is not None)
     parameters = jax.tree.map(
         lambda best, last: jnp.where(_align(keep_best, best), best, last),
         state.best,

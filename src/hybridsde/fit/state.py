@@ -26,6 +26,14 @@ class FitState(eqx.Module):
     """After how many epochs the best was found."""
     first_loss: Scalar
     """The first finite training loss: the yardstick for an exploding one."""
+    lowest_loss: Scalar
+    """Of all training losses so far."""
+    last_loss: Scalar
+    """The training loss of the epoch before."""
+    usual_change: Scalar
+    """By how much the training loss differs from epoch to epoch, on a running mean."""
+    fallen: Bool[Array, ""]
+    """Whether the last epoch left the training loss far above what it had come down to."""
     epoch: Int[Array, ""]
     since_best: Int[Array, ""]
     bad_steps: Int[Array, ""]
@@ -55,6 +63,10 @@ class FitState(eqx.Module):
             best_loss=jnp.full((), jnp.inf, float),
             best_epoch=zero,
             first_loss=jnp.full((), jnp.inf, float),
+            lowest_loss=jnp.full((), jnp.inf, float),
+            last_loss=jnp.full((), jnp.nan, float),
+            usual_change=jnp.full((), jnp.inf, float),
+            fallen=jnp.zeros((), bool),
             epoch=zero,
             since_best=zero,
             bad_steps=zero,

@@ -62,6 +62,11 @@ def fit_notes(run: Run, data: Trajectories) -> list[Table | Text]:
         line = f"Trained for {epochs} epochs; without validation recordings the last is kept."
         if "validation_loss" in run.history:
             line = f"Kept the model after epoch {known.kept_epoch} of {epochs}, by validation."
+        elif known.kept_epoch < epochs:
+            line = (
+                f"Kept the model after epoch {known.kept_epoch} of {epochs}: the training loss "
+                "was far higher at the end. A smaller learning rate may help."
+            )
         if epochs > EARLY and known.kept_epoch <= epochs / EARLY:
             line += (
                 " That is early: the validation recordings differ from the training ones, or the "

@@ -6,6 +6,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
@@ -107,8 +108,14 @@ def _plain_ticks(axis: Axis) -> None:
 
 def sweep_table(found: Sweep) -> Table:
     """The trials with the lowest scores."""
-    shown = found.table.head(SHOWN).drop(columns=list(HIDDEN))
-    short = shown.rename(columns=lambda name: str(name).rpartition(".")[2]).set_index("trial")
+    table = found.table.head(SHOWN)
+    axes = [name for name in map(str, table.columns) if "." in name]
+    short = pd.DataFrame(
+        {name.rpartition(".")[2]: table[name] for name in ("trial", *axes, "score")}
+    )
+    short["gain"] = [_gain(*both) for both in zip(table["gain"], table["gain_se"], strict=True)]
+    short["to the end"] = [cell(bool(whole)) for whole in table["whole"]]
+    short = short.set_index("trial")
     return frame_table(short, f"{len(found.trials)} trials, the lowest score first")
 
 
@@ -157,6 +164,13 @@ def statement(found: Sweep) -> str:
         f"The best of {tried} trials is {best.number} ({_told(best)}{by}); the settings as they "
         f"are: {_told(first)}. They stand in {BEST}."
     )
+
+
+def _gain(mean: float | None, error: float | None) -> str:
+    """With its standard error."""
+    if mean is None or error is None or not math.isfinite(mean):
+        return "–"
+    return f"{number(mean)} ± {number(error)}"
 
 
 def _counted(won: Gain) -> str:
