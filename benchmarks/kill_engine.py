@@ -122,6 +122,7 @@ class Disturbed:
 def disturb(settings: Path, out: Path, trials: int, kills: int, pause: float) -> Disturbed:
     """Run a sweep on Ray to its end, killing its processes on the way."""
     done, calls, began, ours = Counter(), 0, time.monotonic(), set()
+    plan = random.choices((WORKER, DRIVER, NODE), (3, 1, 1), k=kills)
     while True:
         calls += 1
         running = subprocess.Popen(
@@ -132,13 +133,13 @@ def disturb(settings: Path, out: Path, trials: int, kills: int, pause: float) ->
         while running.poll() is None:
             time.sleep(random.uniform(0.2, 2 * pause))
             ours |= set(descendants(running.pid))
-            kind = random.choices((WORKER, DRIVER, NODE), (3, 1, 1))[0]
-            hit = target(running.pid, kind) if sum(done.values()) < kills else None
-            if hit is None or running.poll() is not None:
+            kind = plan[-1] if plan else None
+            hit = target(running.pid, kind) if kind else None
+            if kind is None or hit is None or running.poll() is not None:
                 continue
             with suppress(ProcessLookupError):
                 os.kill(hit, signal.SIGKILL)
-                done[kind] += 1
+                done[plan.pop()] += 1
             if kind == NODE:
                 with suppress(subprocess.TimeoutExpired):
                     running.wait(PATIENCE)

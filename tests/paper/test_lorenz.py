@@ -25,7 +25,7 @@ from hybridsde.paper.lorenz import (
     PUBLISHED,
     SYSTEM,
 )
-from hybridsde.paper.row import run_row
+from hybridsde.paper.row import floors, run_row
 from hybridsde.paper.system import recording
 from hybridsde.paper.table import fingerprint
 
@@ -108,7 +108,7 @@ def test_presets_are_the_papers_and_ours():
 
 @pytest.mark.long
 def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
-    """All nine rows on a small budget; a second call computes none of them."""
+    """All rows on a small budget; a second call computes none of them."""
     from hybridsde.paper import experiment as tables
     from hybridsde.paper import lorenz as experiment
 
@@ -120,9 +120,10 @@ def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
     first = CliRunner().invoke(app, command)
     assert first.exit_code == 0, first.output
     written = json.loads((tmp_path / "results.json").read_text())
-    assert [(row["known"], row["method"]) for row in written["rows"]] == list(PUBLISHED)
+    named = [(row["known"], row["method"]) for row in written["rows"]]
+    assert named == [*PUBLISHED, *((known, "library") for known in experiment.KNOWN)]
     assert written["persistence_mse"] > 10 > written["oracle_mse"] > 0
-    physics = written["rows"][-1]
+    physics = written["rows"][len(PUBLISHED) - 1]
     assert physics["published_mse"] == 16.40
     assert physics["repetitions"] == 2
     assert physics["mse_se"] == pytest.approx(physics["mse_sd"] / 2**0.5)
@@ -136,7 +137,7 @@ def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
     again = CliRunner().invoke(app, command)
     assert again.exit_code == 0, again.output
     assert json.loads((tmp_path / "results.json").read_text())["rows"] == written["rows"]
-    assert len((tmp_path / "results.csv").read_text().splitlines()) == 1 + len(PUBLISHED)
+    assert len((tmp_path / "results.csv").read_text().splitlines()) == 1 + len(named)
     assert "| all | physics |" in (tmp_path / "results.md").read_text()
     for name in ("attractor", "forecast_100", "forecast_1000", "paths_1000", "knowledge"):
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
@@ -144,6 +145,17 @@ def test_reproduce_writes_every_row_and_reuses_it(tmp_path, monkeypatch):
     gate = pd.read_csv(tmp_path / "gate.csv", index_col="state")
     assert gate.loc["x", "learned"] == 0
     assert set(gate["quantised"].round(1) * 10 % 1) == {0}
+
+
+@pytest.mark.slow
+def test_a_library_with_one_known_equation_is_near_the_true_equations():
+    found = run_row(
+        SYSTEM, PROTOCOLS["24"], PRESETS["recommended"], ("y",), "library", repetitions=2
+    )
+    mse = np.asarray(found.scores["mse"])[:, -1]
+    oracle, persistence = floors(SYSTEM, PROTOCOLS["24"], 2, 0)
+    assert mse.mean() < 1.5 * oracle < persistence
+    assert not found.diverged.any()
 
 
 def test_unknown_choices_are_refused():

@@ -32,7 +32,7 @@ ROUNDS = 15
 """Choices of terms at most."""
 EXPECTED = 2.0
 """So many terms are expected in an equation."""
-PARSIMONY = 0.7
+PARSIMONY = 1.4
 """Each further thing that a term says makes it less likely by this much in log-probability."""
 SIMPLE = 2
 """Terms that say no more than this are tried first in one of the searches."""
@@ -179,7 +179,7 @@ def row_innovations(about: Local) -> Float[np.ndarray, "series row obs"]:
 
 
 def complexity(term: Expression) -> int:
-    """How much a term says: x and 1 one thing or less, x*y and x^2 two, sin(x) three."""
+    """How much a term says: x and 1 one thing or less, x*y, x^2 and sin(x) two."""
     if isinstance(term, Number):
         return 0
     if isinstance(term, Name):
@@ -188,7 +188,7 @@ def complexity(term: Expression) -> int:
         return round(complexity(term.arguments[0]) * abs(term.arguments[1].value))
     inside = sum(complexity(one) for one in term.arguments)
     further = {"*": 0, "neg": 0, "+": 1, "-": 1, "/": 1}
-    return inside + further.get(term.function, 2)
+    return inside + further.get(term.function, 1)
 
 
 def inclusion_prior(terms: tuple[Expression, ...]) -> Float[np.ndarray, " term"]:

@@ -10,20 +10,20 @@ import numpy as np
 import pandas as pd
 
 from hybridsde.fit import CallbackFactory
-from hybridsde.hybrid import SDEForecaster
 from hybridsde.paper.lorenz import KNOWN, PROTOCOLS, SYSTEM
-from hybridsde.paper.preset import Preset
-from hybridsde.paper.row import DRAWS, prepare, train_row
+from hybridsde.paper.preset import METHODS, Preset
+from hybridsde.paper.row import DRAWS, forecaster_of, model_of, prepare, train_row
 from hybridsde.run import fit_and_score
 
-SIZES = (2, 5, 10, 20, 40)
+SIZES = (2, 3, 5, 10, 20, 40)
 """Training sequences."""
 ROWS = ("none", "x", "y", "z")
-"""Known equations; all rows of one size are trained as one program."""
+"""Known equations; networks of all rows of one size are trained as one program."""
 
 
 def learning_curve(
     preset: Preset,
+    method: str,
     *,
     repetitions: int,
     seed: int,
@@ -39,18 +39,18 @@ def learning_curve(
     frames = []
     for size in sizes:
         protocol = replace(reference, train_sequences=size)
-        parts = [prepare(SYSTEM, protocol, preset.model, gate, keys) for gate in gates]
+        parts = [prepare(SYSTEM, protocol, model_of(preset, method), gate, keys) for gate in gates]
         train, test, models = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
         epochs = max(1, round(preset.training.epochs * reference.train_sequences / size))
         sized = replace(preset, training=replace(preset.training, epochs=epochs))
-        callbacks = watch(f"{size} sequences")
+        callbacks = watch(f"{size} sequences") if method in METHODS else ()
         fit_keys = jr.split(fit_key, count)
         found = fit_and_score(
-            partial(train_row, models, train, sized, "e-pac-bayes", callbacks, fit_keys),
+            partial(train_row, models, train, sized, method, callbacks, fit_keys),
             test,
             draws=DRAWS,
             keys=jr.split(test_key, count),
-            adjust=lambda model: SDEForecaster(model, preset.solver),
+            adjust=partial(forecaster_of, preset, method),
         )
         frames.append(
             pd.DataFrame(

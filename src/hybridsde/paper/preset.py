@@ -43,3 +43,5 @@ METHODS: dict[str, AbstractSDEObjective] = {
     "e-pac-bayes": EmpiricalPACBayes(estimator="mean_log", path_kl="sum"),
 }
 """The losses as Algorithm 1 prints them: sampled paths, and the path KL summed over series."""
+PHYSICS, LIBRARY = "physics", "library"
+"""Methods without a loss: nothing learned, and a library of terms by its evidence."""

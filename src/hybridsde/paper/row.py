@@ -15,12 +15,13 @@ from hybridsde.data import Batch
 from hybridsde.fit import Callback, Fitted, train_many
 from hybridsde.forecast import AbstractForecaster, Prediction, evaluate
 from hybridsde.hybrid import HybridSDE, SDEForecaster
+from hybridsde.hybrid.sparse import Sparse, fit_sparse
 from hybridsde.model import AbstractObservation, BayesianSDE, Gate
 from hybridsde.model.drift import make_gate
-from hybridsde.paper.preset import Preset
+from hybridsde.paper.preset import LIBRARY, METHODS, PHYSICS, Preset
 from hybridsde.paper.system import Protocol, System, recording
 from hybridsde.run import Repetitions, fit_and_score
-from hybridsde.simulate import EulerMaruyama
+from hybridsde.simulate import EulerMaruyama, Heun
 
 DRAWS = 100
 """Paths per test sequence. The paper averages 21, too few for the coverage of an interval."""
@@ -113,10 +114,10 @@ def run_row(
 ) -> Repetitions:
     """Train and score one row of a table. Physics alone ("physics") is not trained."""
     keys, fit_keys, test_keys = repetition_keys(repetitions, seed)
-    alone = method == "physics"
-    learned = preset.learned_gate and not alone
+    alone = method == PHYSICS
+    learned = preset.learned_gate and method in METHODS
     gate = make_gate("learn", system.states, known) if learned else system.gate(known)
-    model = replace(preset.model, hidden=None) if alone else preset.model
+    model = model_of(preset, method)
     train, test, models = prepare(system, protocol, model, gate, keys)
 
     def untrained() -> Fitted:
@@ -124,18 +125,34 @@ def run_row(
         return Fitted(models, {}, none.astype(bool), none, none)
 
     def forecaster(model: BayesianSDE) -> AbstractForecaster:
-        base = SDEForecaster(model, preset.solver)
+        base = forecaster_of(preset, method, model)
         return UncertainPhysics(base, system) if alone and preset.uncertain_physics else base
 
+    def trained() -> Fitted:
+        return train_row(models, train, preset, method, callbacks, fit_keys)
+
     return fit_and_score(
-        untrained
-        if alone
-        else lambda: train_row(models, train, preset, method, callbacks, fit_keys),
+        untrained if alone else trained,
         test,
         draws=DRAWS,
         keys=test_keys,
         adjust=forecaster,
     )
+
+
+def model_of(preset: Preset, method: str) -> HybridSDE:
+    """What a method declares, without physics.
+
+    A library is declared as `fit` takes it by default: of a preset it has the names of the states.
+    """
+    if method == LIBRARY:
+        return HybridSDE(states=preset.model.states, learned=LIBRARY)
+    return replace(preset.model, hidden=None) if method == PHYSICS else preset.model
+
+
+def forecaster_of(preset: Preset, method: str, model: BayesianSDE) -> SDEForecaster:
+    """What a fitted model forecasts with."""
+    return SDEForecaster(model, Heun() if method == LIBRARY else preset.solver)
 
 
 def train_row(
@@ -147,6 +164,8 @@ def train_row(
     keys: Keys,
 ) -> Fitted[BayesianSDE]:
     """All repetitions of a row, each on its own recording."""
+    if method == LIBRARY:
+        return fit_libraries(models, train)
     return train_many(
         models,
         jax.vmap(preset.pieces)(train),
@@ -155,6 +174,23 @@ def train_row(
         callbacks=callbacks,
         keys=keys,
     )
+
+
+def fit_libraries(models: BayesianSDE, train: Batch) -> Fitted[BayesianSDE]:
+    """Terms by their evidence, one repetition after the other: each search is its own."""
+    arrays, static = eqx.partition((models, train), eqx.is_array)
+
+    def one(number: int) -> Sparse:
+        model, batch = eqx.combine(jax.tree.map(lambda leaf: leaf[number], arrays), static)
+        return fit_sparse(model, Heun(), batch)
+
+    found = [one(number) for number in range(train.times.shape[0])]
+    fitted = [eqx.filter(one.model, eqx.is_array) for one in found]
+    lost = np.array([not np.isfinite(one.log_evidence) for one in found])
+    steps = np.array([len(one.log_likelihoods) for one in found])
+    same = eqx.partition(found[0].model, eqx.is_array)[1]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *fitted)
+    return Fitted(eqx.combine(stacked, same), {}, lost, steps, steps)
 
 
 def floors(system: System, protocol: Protocol, repetitions: int, seed: int) -> tuple[float, float]:
