@@ -1,7 +1,8 @@
 """What knowledge is worth with few recordings: a library of terms against simpler regressions.
 
     python benchmarks/learning_curves.py [--repetitions 20] [--sizes 2 3 5 10 20 40]
-        [--rows none x y z all] [--out docs/results/learning-curves.md]
+        [--rows none x y z all] [--out docs/results/learning-curves.md] [--csv FILE]
+        [--read FILE …]
 
 Lorenz, the paper's protocol: sequences of 24 rows 0.01 apart, G = 1; the mean squared error of 24
 steps from the first row of 20 new sequences. Each known parameter is off by a normal error of one.
@@ -13,10 +14,12 @@ each equation. Beside ours:
   are installed: pip install pysindy);
 - physics alone with the wrong parameters, and the oracle: the true equations.
 
-`true` and `false` are terms in the most probable equations: seven are true where nothing is known;
-`all seven` and `one false at most` count repetitions.
-`inside` is the share of 90 % intervals of true coefficients that hold the truth, where the term was
-found and nothing is known; `coverage` that of forecasts (of the oracle, in brackets).
+`true` and `false` are terms that `hybridsde discover` writes down, likelier there than not: seven
+are true where nothing is known; `all seven` and `one false at most` count repetitions.
+`inside` is the share of its 90 % intervals of true coefficients that hold the truth, where the term
+was found and nothing is known; `coverage` that of forecasts (of the oracle, in brackets). `above`
+compares a hybrid with the library that knows nothing, and with the known equations alone: the mean
+of paired differences of the error, in standard errors; above two it would be worse.
 """
 
 import argparse
@@ -34,6 +37,7 @@ from interval_coverage import markdown_table
 from hybridsde._parameters import Fixed
 from hybridsde.forecast import evaluate
 from hybridsde.hybrid import HybridSDE, SDEForecaster
+from hybridsde.hybrid.discovered import LIKELY, library_coefficients
 from hybridsde.hybrid.sparse import fit_sparse
 from hybridsde.model.diffusion import constant_diffusion
 from hybridsde.model.library import BayesianLibrary
@@ -112,16 +116,14 @@ def one(size: int, row: str, repetition: int) -> dict:
     began = time.perf_counter()
     found = fit_sparse(model, SOLVER, train)
     seconds = time.perf_counter() - began
-    network = found.model.network
-    names, chosen = network.basis.value.names, np.asarray(network.chosen.value[0])
-    got = {(names[i], SYSTEM.states[j]) for i, j in zip(*np.nonzero(chosen), strict=True)}
+    basis, value, error, chance = library_coefficients(found.model.network)
+    names = basis.names
+    got = {(names[i], SYSTEM.states[j]) for i, j in zip(*np.nonzero(chance > LIKELY), strict=True)}
     mse, coverage = scores(SDEForecaster(found.model, SOLVER), test, test_key)
     oracle = SDEForecaster(SYSTEM.exact().init(train, key=data_key), Heun(substeps=2))
     floor, floor_coverage = scores(oracle, test, test_key)
-    unit = np.asarray(found.model.scale.value.rate) / network.basis.value.raw_size()[:, None]
-    root = np.triu(np.asarray(network.factors[0]))
-    error = np.sqrt((root**2).sum(1)).reshape(chosen.shape) * unit
-    value = np.asarray(network.means[0]) * unit
+    unit = np.asarray(found.model.scale.value.rate) / basis.raw_size()[:, None]
+    value, error = value * unit, error * unit
     places = {key: (names.index(key[0]), SYSTEM.states.index(key[1])) for key in TRUE}
     inside = [
         abs(value[at] - TRUE[key]) < 1.645 * error[at] for key, at in places.items() if key in got
@@ -134,12 +136,18 @@ def one(size: int, row: str, repetition: int) -> dict:
         "seconds": seconds,
     }  # fmt: skip
     if row != "none":
-        alone = with_coefficients(model, np.zeros(chosen.shape))
+        alone = with_coefficients(model, np.zeros(value.shape))
         result["physics alone"] = float(scores(SDEForecaster(alone, SOLVER), test, test_key)[0])
     for name, coefficients in regressions(model, train).items():
         sure = with_coefficients(model, coefficients)
         result[name] = float(scores(SDEForecaster(sure, SOLVER), test, test_key)[0])
     return result
+
+
+def in_errors(ours: pd.Series, others: pd.Series) -> float:
+    """The mean of paired differences in standard errors; positive where ours is worse."""
+    apart = ours.to_numpy() - others.to_numpy()
+    return float(apart.mean() / (apart.std(ddof=1) / np.sqrt(len(apart))))
 
 
 def summary(frame: pd.DataFrame) -> pd.DataFrame:
@@ -152,6 +160,13 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
         for name in ("ARD", "STLSQ", "physics alone", "oracle"):
             if name in group:
                 row[name] = group[name].median()
+        black = frame[(frame["sequences"] == size) & (frame["known"] == "none")]
+        for title, other in (
+            ("black box", black["library"]),
+            ("physics", group.get("physics alone")),
+        ):
+            if known != "none" and other is not None and len(other) == len(group):
+                row[f"above {title}"] = in_errors(group["library"], other)
         row["coverage"] = f"{group['coverage'].mean():.2f} ({group['oracle coverage'].mean():.2f})"
         row["true"] = group["true"].mean()
         row["false"] = group["false"].mean()
@@ -170,13 +185,19 @@ def main() -> None:
     parser.add_argument("--sizes", type=int, nargs="*", default=[2, 3, 5, 10, 20, 40])
     parser.add_argument("--rows", nargs="*", default=list(KNOWN))
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--csv", type=Path, help="every repetition")
+    parser.add_argument("--read", type=Path, nargs="*", default=[], help="such tables, first")
     chosen = parser.parse_args()
-    parts = []
+    parts = [pd.read_csv(path) for path in chosen.read]
+    if chosen.out and parts:
+        write(chosen.out, pd.concat(parts), chosen.repetitions)
     for size in chosen.sizes:
         for row in chosen.rows:
             found = [one(size, row, repetition) for repetition in range(chosen.repetitions)]
             parts.append(pd.DataFrame(found))
             print(summary(parts[-1]).to_string(index=False), flush=True)
+            if chosen.csv:
+                pd.concat(parts).to_csv(chosen.csv, index=False)
             if chosen.out:
                 write(chosen.out, pd.concat(parts), chosen.repetitions)
 

@@ -156,7 +156,7 @@ def discover(
     network = model.network
     readable = isinstance(network, BayesianLibrary) and bool(network.basis.value.terms)
     if isinstance(network, BayesianLibrary) and readable:
-        basis, mean, error, probability = _of_library(network)
+        basis, mean, error, probability = library_coefficients(network)
         explained = _share(declared, model, batch, network)
     else:
         basis, mean, error, probability, explained = _of_drift(declared, model, batch, key)
@@ -206,8 +206,14 @@ def discover(
     )
 
 
-def _of_library(network: BayesianLibrary):
-    """Mean and error of every coefficient where it is in, and how likely that is."""
+def library_coefficients(
+    network: BayesianLibrary,
+) -> tuple[Basis, np.ndarray, np.ndarray, np.ndarray]:
+    """Terms, mean and error of every coefficient where it is in, and how likely that is.
+
+    Over all kept choices, in the units of the library: a coefficient is as uncertain as what stands
+    beside it.
+    """
     basis = network.basis.value
     count = len(basis.terms)
     shares = np.asarray(network.shares.value, float)
