@@ -344,3 +344,22 @@ def test_terms_that_say_more_are_less_likely_and_few_are_expected():
     many = inclusion_prior(polynomials(("a", "b", "c", "d"), 3))
     np.testing.assert_allclose(many[1] / many[5], np.exp(PARSIMONY), rtol=1e-6)
     assert many.sum() == pytest.approx(2.0)
+
+
+def test_choices_far_from_the_best_are_found_and_sampled():
+    """Twelve columns that are nearly the same: each alone explains the data, none stands out."""
+    random = np.random.default_rng(0)
+    count = 12
+    shared = random.normal(size=40)
+    columns = np.stack([shared + 0.02 * random.normal(size=40) for _ in range(count)], 1)
+    h, b = columns.T @ columns, columns.T @ shared
+    surrogate = Surrogate(b, h, (b, h), np.ones(count), np.full(count, -2.0))
+    every, none = np.ones(count, bool), np.zeros(count, bool)
+    found = select(surrogate, (), every, none, np.zeros(count, int), 4)
+    assert len(found.choices) == 4
+    np.testing.assert_allclose(found.shares.sum(), 1)
+    best = max(((i,) for i in range(count)), key=surrogate.log_evidence)
+    assert found.choices[0] == best
+    assert found.inclusion.max() < 0.5  # no column is sure
+    again = select(surrogate, (), every, none, np.zeros(count, int), 4)
+    assert again.choices == found.choices

@@ -6,9 +6,11 @@ the evidence of a choice s is closed:
     ln p(Y, s) = ½ b_sᵀ A⁻¹ b_s − ½ ln|A| + ½ ln|D_s| + Σ_{i∈s} ln π/(1 − π),   A = H_ss + D_s
 
 (Mitchell and Beauchamp 1988; George and McCulloch 1997). The best choice is searched by adding,
-leaving out and exchanging single terms; the others come from what the search has seen.
+leaving out and exchanging single terms. With few data many choices far from it are as likely: they
+are found by a Markov chain over choices (Madigan and York 1995), and forecasts average over them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -17,8 +19,16 @@ import numpy as np
 from hybridsde._types import Float, Int
 from hybridsde.hybrid.scoring import Local, Prior
 
+MOST = 0.95
+"""Where the likeliest choices hold this share of the probability, they are kept as they are."""
 WITHIN = 6.0
-"""Choices are kept whose log-evidence is at most this much below the best."""
+"""They are then kept if their log-evidence is at most this much below the best."""
+CHAIN = 6000
+"""Steps of the Markov chain,"""
+SHORT_CHAIN = 600
+"""and where many columns are always in, so that each step takes long."""
+MANY = 40
+""""Many" columns."""
 LEAST = 1e300
 """Minus this is the log-evidence of a choice that cannot be computed."""
 ROUNDING = 1e-9
@@ -126,7 +136,7 @@ def select(
     *,
     pairs: bool = False,
 ) -> Found:
-    """The best choice by a search from `begin`, and others near it.
+    """The best choice by a search from `begin`, and others that are likely too.
 
     Terms are exchanged within the same of the `groups` only: the equation they stand in. With
     `pairs`, two terms of different equations are also changed together, for equations that are tied
@@ -162,13 +172,63 @@ def select(
         if look(better) <= look(best):
             break
         best = better
-    top = look(best)
+    if keep > 1:
+        _wander(look, best, sure, open_, groups, pairs=pairs)
+    top = max(seen.values())
     shares = {choice: np.exp(value - top) for choice, value in seen.items()}
     total = sum(shares.values())
     inclusion = np.zeros(len(surrogate.linear))
     for choice, share in shares.items():
         inclusion[list(choice)] += share / total
     order = sorted(seen, key=lambda choice: -seen[choice])
-    kept = tuple(choice for choice in order[:keep] if seen[choice] >= top - WITHIN)
-    weights = np.array([shares[choice] for choice in kept])
-    return Found(kept, weights / weights.sum(), inclusion, float(top + np.log(total)))
+    kept, weights = _kept(order, np.array([shares[one] / total for one in order]), keep)
+    return Found(kept, weights, inclusion, float(top + np.log(total)))
+
+
+def _wander(
+    look: Callable[[frozenset[int]], float],
+    begin: frozenset[int],
+    sure: frozenset[int],
+    open_: list[int],
+    groups: np.ndarray,
+    *,
+    pairs: bool,
+) -> None:
+    """Look at choices where the probability is, by Metropolis steps: always the same ones."""
+    if not open_:
+        return
+    random = np.random.default_rng(0)
+    now = begin
+    for _ in range(CHAIN if len(sure) < MANY else SHORT_CHAIN):
+        move, inside = random.random(), sorted(now - sure)
+        i = open_[random.integers(len(open_))]
+        new = now ^ {i}
+        if move < 0.5 and inside:  # exchange; as likely there as back
+            i = inside[random.integers(len(inside))]
+            others = [j for j in open_ if j not in now and groups[j] == groups[i]]
+            if not others:
+                continue
+            new = (now - {i}) | {others[random.integers(len(others))]}
+        elif move > 0.8 and pairs:
+            new ^= {open_[random.integers(len(open_))]}
+        if np.log(random.random()) < look(new) - look(now):
+            now = new
+
+
+def _kept(
+    order: list[Choice], shares: Float[np.ndarray, " choice"], keep: int
+) -> tuple[tuple[Choice, ...], Float[np.ndarray, " kept"]]:
+    """Few choices that stand for all, the likeliest first, with shares that add up to one.
+
+    The likeliest ones where they hold most of the probability; else a systematic sample, in which
+    each is drawn in proportion to its share.
+    """
+    first = shares[:keep]
+    if keep == 1 or first.sum() >= MOST:
+        first = first[first >= first[0] * np.exp(-WITHIN)]
+        return tuple(order[: len(first)]), first / first.sum()
+    places = np.searchsorted(np.cumsum(shares), (np.arange(keep) + 0.5) / keep)
+    places = np.minimum(places, len(order) - 1)
+    places[0] = 0
+    drawn, counts = np.unique(places, return_counts=True)
+    return tuple(order[place] for place in drawn), counts / keep

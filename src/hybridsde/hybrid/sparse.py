@@ -1,10 +1,10 @@
-"""Empirical Bayes for a drift that is linear in its coefficients, in seconds and without chance.
+"""Empirical Bayes for a drift that is linear in its coefficients, in seconds, and always the same.
 
 1. Without any term: noise, diffusion, starts and physical parameters by Fisher scoring through the
    filter. What is not yet explained is in the diffusion, so nothing is fitted too closely.
 2. The terms that the evidence wants, by spike and slab on the parabola about that point. All
    numbers are then learned again, and the next choice is made from there, while the evidence grows.
-3. Choices that are nearly as good are kept with their shares: what the data leave open.
+3. Other choices that are likely too are kept with their shares: what the data leave open.
 
 Scales of slabs and of Gaussian processes follow the evidence (MacKay 1992).
 """
@@ -32,7 +32,7 @@ ROUNDS = 15
 """Choices of terms at most."""
 EXPECTED = 2.0
 """So many terms are expected in an equation."""
-PARSIMONY = 1.4
+PARSIMONY = 1.2
 """Each further thing that a term says makes it less likely by this much in log-probability."""
 SIMPLE = 2
 """Terms that say no more than this are tried first in one of the searches."""
