@@ -2,7 +2,7 @@
 
     python benchmarks/learning_curves.py [--repetitions 20] [--sizes 2 3 5 10 20 40]
         [--rows none x y z all] [--out docs/results/learning-curves.md] [--csv FILE]
-        [--read FILE …]
+        [--read FILE …] [--recovery FILE]
 
 Lorenz, the paper's protocol: sequences of 24 rows 0.01 apart, G = 1; the mean squared error of 24
 steps from the first row of 20 new sequences. Each known parameter is off by a normal error of one.
@@ -187,10 +187,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--csv", type=Path, help="every repetition")
     parser.add_argument("--read", type=Path, nargs="*", default=[], help="such tables, first")
+    parser.add_argument("--recovery", type=Path, help="such a table, for a section of its own")
     chosen = parser.parse_args()
     parts = [pd.read_csv(path) for path in chosen.read]
     if chosen.out and parts:
         write(chosen.out, pd.concat(parts), chosen.repetitions)
+        if chosen.recovery:
+            add_recovery(chosen.out, pd.read_csv(chosen.recovery))
     for size in chosen.sizes:
         for row in chosen.rows:
             found = [one(size, row, repetition) for repetition in range(chosen.repetitions)]
@@ -206,6 +209,13 @@ def write(out: Path, frame: pd.DataFrame, repetitions: int) -> None:
     """The page, as far as it is known."""
     text = f"# Learning curves, Lorenz\n\n{__doc__.strip()}\n\n{repetitions} repetitions."
     out.write_text(f"{text}\n\n{markdown_table(summary(frame))}\n")
+
+
+def add_recovery(out: Path, frame: pd.DataFrame) -> None:
+    """How often the equations are found, over more repetitions."""
+    count = frame["repetition"].nunique()
+    table = markdown_table(summary(frame))
+    out.write_text(f"{out.read_text()}\n## Recovery\n\n{count} repetitions.\n\n{table}\n")
 
 
 if __name__ == "__main__":
