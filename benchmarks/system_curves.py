@@ -107,6 +107,7 @@ def summary(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (system, size, known), group in frame.groupby(["system", "recordings", "known"]):
         row = {"system": system, "recordings": size, "known": known}
+        row["repetitions"] = len(group)
         names = ["black box", "hybrid, library", "hybrid, networks", "physics alone", "mean curve"]
         for name in (*names, "true equations"):
             if name in group:
@@ -148,7 +149,7 @@ def main() -> None:
     if chosen.out:
         about = (__doc__ or "").strip()
         table = markdown_table(summary(pd.DataFrame(rows)))
-        text = f"# Learning curves, other systems\n\n{about}\n\n{chosen.repetitions} repetitions."
+        text = f"# Learning curves, other systems\n\n{about}"
         chosen.out.write_text(f"{text}\n\n{table}\n")
 
 
