@@ -2,7 +2,7 @@
 
     python benchmarks/learning_curves.py [--repetitions 20] [--sizes 2 3 5 10 20 40]
         [--rows none x y z all] [--out docs/results/learning-curves.md] [--csv FILE]
-        [--read FILE …] [--recovery FILE]
+        [--read FILE …] [--recovery FILE] [--figures FOLDER]
 
 Lorenz, the paper's protocol: sequences of 24 rows 0.01 apart, G = 1; the mean squared error of 24
 steps from the first row of 20 new sequences. Each known parameter is off by a normal error of one.
@@ -41,8 +41,11 @@ from hybridsde.hybrid.discovered import LIKELY, library_coefficients
 from hybridsde.hybrid.sparse import fit_sparse
 from hybridsde.model.diffusion import constant_diffusion
 from hybridsde.model.library import BayesianLibrary
+from hybridsde.paper.figures import knowledge
+from hybridsde.paper.learning_curve import ROWS, equivalents
 from hybridsde.paper.lorenz import KNOWN, PROTOCOLS, SYSTEM
 from hybridsde.paper.system import recording
+from hybridsde.report.figures import save
 from hybridsde.simulate import Heun
 
 DRAWS = 100
@@ -187,11 +190,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--csv", type=Path, help="every repetition")
     parser.add_argument("--read", type=Path, nargs="*", default=[], help="such tables, first")
+    parser.add_argument("--figures", type=Path, default=Path(), help="folder of the figure")
     parser.add_argument("--recovery", type=Path, help="such a table, for a section of its own")
     chosen = parser.parse_args()
     parts = [pd.read_csv(path) for path in chosen.read]
     if chosen.out and parts:
         write(chosen.out, pd.concat(parts), chosen.repetitions)
+        draw(chosen.figures, pd.concat(parts))
         if chosen.recovery:
             add_recovery(chosen.out, pd.read_csv(chosen.recovery))
     for size in chosen.sizes:
@@ -209,6 +214,14 @@ def write(out: Path, frame: pd.DataFrame, repetitions: int) -> None:
     """The page, as far as it is known."""
     text = f"# Learning curves, Lorenz\n\n{__doc__.strip()}\n\n{repetitions} repetitions."
     out.write_text(f"{text}\n\n{markdown_table(summary(frame))}\n")
+
+
+def draw(folder: Path, frame: pd.DataFrame) -> None:
+    """What one known equation is worth: knowledge.png, and what it saves: knowledge_saved.csv."""
+    curve = frame[frame["known"].isin(ROWS)].rename(columns={"library": "mse"})
+    title = "What one known equation is worth (library)"
+    save(knowledge(curve, float(frame["oracle"].mean()), title), folder, "knowledge")
+    equivalents(curve).to_csv(folder / "knowledge_saved.csv")
 
 
 def add_recovery(out: Path, frame: pd.DataFrame) -> None:
