@@ -73,7 +73,8 @@ def draw_scatter(axes: Axes, found: Sweep, axis: AbstractAxis) -> None:
     """Every trial after its longest training; filled where it was trained to the end."""
     tried = [one for one in found.trials if axis.name in one.changes and math.isfinite(one.score)]
     values = [one.changes[axis.name] for one in tried]
-    words = list(dict.fromkeys(map(str, values)))
+    numbers = all(isinstance(value, int | float) for value in values)
+    words = list(dict.fromkeys(map(str, sorted(values) if numbers else values)))
     if isinstance(axis, Range):
         place = np.array(values, float)
         axes.set_xscale("log" if axis.log else "linear")
