@@ -77,8 +77,7 @@ def run_epoch(state: FitState, problem: Problem) -> tuple[FitState, EpochLog]:
     terms = jax.tree.map(lambda rows: jnp.mean(rows, where=taken), terms)
     key = beside(state.key, Beside.VALIDATION)
     validation_loss = _validate(carry[0], problem, key=key)
-    slipped = _slipped(state, middle) & (problem.length is None)
-    after = _update_best(state, carry, terms, middle, validation_loss, slipped, problem.schedule)
+    after = _update_best(state, carry, terms, middle, validation_loss, problem)
     return choose(state.stopped, state, after), EpochLog(terms, validation_loss)
 
 
@@ -165,8 +164,7 @@ def _update_best(
     terms: Terms,
     middle: Scalar,
     validation_loss: Scalar | None,
-    slipped: Bool[Array, ""],
-    schedule: Schedule,
+    problem: Problem,
 ) -> FitState:
     """Keep the best, and decide whether the fit is over.
 
@@ -174,6 +172,9 @@ def _update_best(
     along the way, so it speaks for those that entered it.
     """
     parameters, optimiser, bad_steps = carry
+    schedule = problem.schedule
+    same_rows = problem.length is None  # losses of windows of other lengths do not compare
+    slipped, fallen = (_slipped(state, one) & same_rows for one in (middle, terms.loss))
     validated = validation_loss is not None
     monitored = validation_loss if validated else terms.loss
     candidate = parameters if validated else state.parameters
@@ -208,7 +209,7 @@ def _update_best(
         first_loss=first,
         lowest_loss=jnp.fmin(state.lowest_loss, jnp.where(worse, jnp.nan, middle)),
         last_loss=jnp.where(worse, state.last_loss, middle),
-        fallen=_slipped(state, terms.loss) & ~again,
+        fallen=fallen & ~again,
         usual_change=jnp.where(worse | ~jnp.isfinite(usual), state.usual_change, usual),
         epoch=state.epoch + 1,
         since_best=since_best,
