@@ -179,8 +179,10 @@ def run_case(system: System, count: int, known: str, seed: int) -> dict:
 
 
 def markdown_table(table: pd.DataFrame) -> str:
-    """Columns side by side, numbers to three digits."""
+    """Columns side by side, numbers to three digits; a dash where there is none."""
+    blank = table.isna()
     shown = table.map(lambda cell: f"{cell:.3g}" if isinstance(cell, float) else str(cell))
+    shown = shown.mask(blank, "–")
     lines = [list(table.columns), ["---"] * len(table.columns), *shown.to_numpy().tolist()]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hybridsde import InputError, Trajectories
-from hybridsde.engine.judging import FOLDS, blocks_in, folds_of, gain, units_of
+from hybridsde.engine.judging import FOLDS, blocks_in, folds_of, gain, row_losses, units_of
 from hybridsde.engine.run_sweep import Trial, best_of
 from hybridsde.engine.task import Outcome
 from hybridsde.project.settings_file import check_settings
@@ -74,6 +74,14 @@ def test_units_are_recordings_or_blocks_of_them():
     assert units_of(losses, ["a", "a", "b"], 1, 2) == {
         "1/a/0": 1.5, "1/a/1": 3.0, "1/b/0": 5.0, "1/b/1": 7.0,
     }  # fmt: skip
+
+
+def test_a_forecast_that_is_no_number_is_not_taken_for_a_gap():
+    crps = np.array([[[1.0, 4.0], [np.nan, 2.0], [np.nan, 2.0], [np.nan, np.nan]]])
+    observed = np.array([[[True, True], [False, True], [True, True], [False, False]]])
+    found = row_losses(crps, observed, np.array([1.0, 2.0]))
+    np.testing.assert_array_equal(found, [[1.5, 1.0, np.inf, np.nan]])
+    assert units_of(found, ["a"], 0, 1) == {"0/a/0": np.inf}
 
 
 def test_a_gain_has_the_error_of_paired_differences():

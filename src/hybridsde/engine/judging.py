@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from hybridsde._errors import InputError
-from hybridsde._types import Float
+from hybridsde._types import Bool, Float
 from hybridsde.data import Trajectories
 from hybridsde.project.settings import Settings, part_of
 from hybridsde.project.split import GAP, Split
@@ -92,6 +92,20 @@ def blocks_in(folds: Sequence[Fold]) -> int:
     """Into how many blocks of time every scored recording is cut."""
     recordings = sum(len(set(fold.scored.origins)) for fold in folds)
     return -(-BLOCKS // recordings)
+
+
+def row_losses(
+    crps: Float[np.ndarray, "window time obs"],
+    observed: Bool[np.ndarray, "window time obs"],
+    spread: Float[np.ndarray, " obs"],
+) -> Float[np.ndarray, "window time"]:
+    """CRPS of every row in spreads of the data; not a number where nothing was measured.
+
+    It is infinite where something was measured and the forecast is no number.
+    """
+    scaled = np.where(np.isfinite(crps), crps / spread, np.inf)
+    with np.errstate(invalid="ignore"):
+        return np.sum(scaled, -1, where=observed) / observed.sum(-1)
 
 
 def units_of(

@@ -14,7 +14,7 @@ from hybridsde.engine.executor import AbstractExecutor, Report, execute
 from hybridsde.engine.importance import importance
 from hybridsde.engine.judging import Gain, gain
 from hybridsde.engine.ledger import Ledger
-from hybridsde.engine.sweep import SweepJob
+from hybridsde.engine.sweep import SHOWN, SweepJob
 from hybridsde.engine.task import FAILURE, Outcome
 from hybridsde.project.overrides import with_overrides
 from hybridsde.project.settings import Settings
@@ -111,9 +111,8 @@ def best_of(trials: Sequence[Trial]) -> Trial:
     first = trials[0]
     if not (first.whole and math.isfinite(first.score)):
         return lowest_of(trials)
-    gains = {one.number: one.gain_over(first) for one in trials[1:]}
-    sure = [one for one in trials[1:] if (won := gains[one.number]) is not None and won.certain]
-    return lowest_of([first, *sure])
+    gains = [(one, one.gain_over(first)) for one in trials[1:]]
+    return lowest_of([first, *(one for one, won in gains if won is not None and won.certain)])
 
 
 def run_sweep(job: SweepJob, executor: AbstractExecutor, ledger: Ledger, report: Report) -> Sweep:
@@ -172,7 +171,7 @@ def _table(job: SweepJob, trials: Sequence[Trial]) -> pd.DataFrame:
     rows = []
     for one in trials:
         told = pd.DataFrame([row for row in one.rows if row.get(FAILURE) is None])
-        means = {} if told.empty else told[["rmse", "nll", "coverage90", "epochs"]].mean().to_dict()
+        means = {} if told.empty else told[[*SHOWN, "epochs"]].mean().to_dict()
         won = None if one is trials[0] else one.gain_over(trials[0])
         rows.append(
             {

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from hybridsde._errors import FitFailed
-from hybridsde.engine.judging import Fold, blocks_in, folds_of, units_of
+from hybridsde.engine.judging import Fold, blocks_in, folds_of, row_losses, units_of
 from hybridsde.engine.search import AbstractSearch, search_of
 from hybridsde.engine.space import AbstractAxis, axes_of
 from hybridsde.engine.task import FAILURE, AbstractJob, Outcome, Perform, Task
@@ -23,11 +23,13 @@ from hybridsde.project.settings import Settings
 from hybridsde.project.settings_file import settings_bytes, settings_of
 from hybridsde.project.split import Split
 from hybridsde.run import Run, fit, fit_many
-from hybridsde.run.choice import scaled_losses, spread_of
+from hybridsde.run.choice import spread_of
 from hybridsde.run.windows import forecast_windows
 from hybridsde.store.spec_io import write_spec
 
 TRIAL = "trial"
+SHOWN = ("rmse", "nll", "coverage90")
+"""Scores beside the one that decides."""
 
 
 @dataclass(frozen=True)
@@ -133,19 +135,18 @@ class _Worker:
         blocks = blocks_in(self._folds)
         rows = []
         for run in runs:
-            losses = scaled_losses(run, windows, self._spread)
+            table, crps = run.score_values(windows, draws=settings.forecast.draws)
+            losses = row_losses(crps, windows.observed[:, context:], self._spread)
             units = units_of(losses, windows.origins, number, blocks)
             finite = bool(np.isfinite(list(units.values())).all())
-            table = run.score(windows, draws=settings.forecast.draws).loc["overall"]
             rows.append(
                 {
                     FAILURE: None if finite else "its forecasts are not numbers",
                     "fold": number,
                     "seed": run.seed,
                     "whole": closed or share == 1,
-                    "score": float(np.mean(list(units.values()))) if finite else None,
                     "units": units if finite else {},
-                    **{name: _plain(table[name]) for name in ("rmse", "nll", "coverage90")},
+                    **{name: _plain(table.loc["overall", name]) for name in SHOWN},
                     "epochs": len(run.history),
                     "diverged": run.diverged,
                 }

@@ -209,7 +209,7 @@ def _update_best(
         first_loss=first,
         lowest_loss=jnp.fmin(state.lowest_loss, jnp.where(worse, jnp.nan, middle)),
         last_loss=jnp.where(worse, state.last_loss, middle),
-        fallen=fallen & ~again,
+        fallen=fallen | again,
         usual_change=jnp.where(worse | ~jnp.isfinite(usual), state.usual_change, usual),
         epoch=state.epoch + 1,
         since_best=since_best,

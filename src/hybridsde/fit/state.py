@@ -33,7 +33,7 @@ class FitState(eqx.Module):
     usual_change: Scalar
     """By how much the training loss differs from epoch to epoch, on a running mean."""
     fallen: Bool[Array, ""]
-    """Whether the last epoch left the training loss far above what it had come down to."""
+    """Whether the last epoch left the loss far above what it had come down to, or went back."""
     epoch: Int[Array, ""]
     since_best: Int[Array, ""]
     bad_steps: Int[Array, ""]

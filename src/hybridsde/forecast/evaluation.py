@@ -71,17 +71,18 @@ def evaluate_by(
 
 
 @eqx.filter_jit
-def crps_of_values(
+def evaluate_values(
     forecaster: AbstractForecaster,
     batch: Batch,
     draws: int,
     *,
     plausible: Float[Array, "obs 2"] | None = None,
     key: PRNGKeyArray,
-) -> Float[Array, "series time obs"]:
-    """The CRPS of `evaluate` value by value; not a number where nothing was measured."""
-    (table,) = evaluate_by(forecaster, batch, draws, ((),), plausible=plausible, key=key)
-    return table["crps"][..., :-1]
+) -> tuple[dict[str, Float[Array, " column"]], Float[Array, "series time obs"]]:
+    """What `evaluate` finds, and the CRPS of every value after the given rows."""
+    over = ((0, 1), ())
+    whole, each = evaluate_by(forecaster, batch, draws, over, plausible=plausible, key=key)
+    return whole, each["crps"][..., :-1]
 
 
 @eqx.filter_jit

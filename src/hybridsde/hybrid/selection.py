@@ -24,11 +24,7 @@ MOST = 0.95
 WITHIN = 6.0
 """They are then kept if their log-evidence is at most this much below the best."""
 CHAIN = 6000
-"""Steps of the Markov chain,"""
-SHORT_CHAIN = 600
-"""and where many columns are always in, so that each step takes long."""
-MANY = 40
-""""Many" columns."""
+"""Steps of the Markov chain."""
 LEAST = 1e300
 """Minus this is the log-evidence of a choice that cannot be computed."""
 ROUNDING = 1e-9
@@ -199,7 +195,7 @@ def _wander(
         return
     random = np.random.default_rng(0)
     now = begin
-    for _ in range(CHAIN if len(sure) < MANY else SHORT_CHAIN):
+    for _ in range(CHAIN):
         move, inside = random.random(), sorted(now - sure)
         i = open_[random.integers(len(open_))]
         new = now ^ {i}

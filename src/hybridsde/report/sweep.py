@@ -13,7 +13,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 from rich.table import Table
 
-from hybridsde.engine.judging import Gain
 from hybridsde.engine.run_sweep import BEST, Sweep, Trial
 from hybridsde.engine.space import AbstractAxis, Range
 from hybridsde.report.figures import COLOURS
@@ -150,20 +149,16 @@ def statement(found: Sweep) -> str:
     tried = len(found.trials) - 1
     if lowest is first:
         return f"None of {tried} trials was better than the settings as they are ({_told(first)})."
-    won = lowest.gain_over(first)
     if best is first:
-        doubt = "" if won is None else f" ± {number(won.error)}, {_counted(won)}"
         return (
             f"The settings as they are stay ({_told(first)}). Of {tried} trials {lowest.number} "
-            f"has the lowest score, {number(lowest.score)}, but its gain"
-            f"{'' if won is None else f', {number(won.mean)}{doubt},'} is within the doubt that so "
-            "few data leave. More recordings, or more seeds, can settle it."
+            f"has the lowest score, {number(lowest.score)}, but a gain of {_won(lowest, first)} is "
+            "within the doubt that so few data leave. More recordings, or more seeds, can settle "
+            "it."
         )
-    told = best.gain_over(first)
-    by = "" if told is None else f", a gain of {number(told.mean)} ± {number(told.error)}"
     return (
-        f"The best of {tried} trials is {best.number} ({_told(best)}{by}); the settings as they "
-        f"are: {_told(first)}. They stand in {BEST}."
+        f"The best of {tried} trials is {best.number} ({_told(best)}, a gain of "
+        f"{_won(best, first)}); the settings as they are: {_told(first)}. They stand in {BEST}."
     )
 
 
@@ -174,8 +169,12 @@ def _gain(mean: float | None, error: float | None) -> str:
     return f"{number(mean)} ± {number(error)}"
 
 
-def _counted(won: Gain) -> str:
-    return f"over {won.units} recordings or blocks of them"
+def _won(trial: Trial, first: Trial) -> str:
+    """The gain in words."""
+    found = trial.gain_over(first)
+    if found is None:
+        return "unknown size"
+    return f"{_gain(found.mean, found.error)} over {found.units} recordings or blocks of them"
 
 
 def _told(trial: Trial) -> str:

@@ -49,16 +49,6 @@ def scaled_crps(run: Run, windows: Trajectories) -> float:
     return float(np.mean(found["crps"].iloc[:-1] / spread_of([windows])))
 
 
-def scaled_losses(
-    run: Run, windows: Trajectories, spread: Float[np.ndarray, " obs"]
-) -> Float[np.ndarray, "window time"]:
-    """The CRPS of every row that is forecast; not a number where nothing was measured."""
-    found = run.crps(windows) / spread
-    seen = windows.observed[:, run.spec.context :]
-    with np.errstate(invalid="ignore"):
-        return np.sum(found, -1, where=seen) / seen.sum(-1)
-
-
 def spread_of(parts: Sequence[Trajectories]) -> Float[np.ndarray, " obs"]:
     """The standard deviation of every observation over all parts; one where it never moves."""
     values = [

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -38,7 +39,7 @@ from hybridsde.forecast import (
     evaluate,
 )
 from hybridsde.forecast.backtest import origins_of
-from hybridsde.forecast.evaluation import crps_of_values
+from hybridsde.forecast.evaluation import evaluate_values
 from hybridsde.forecast.future import clock_of, forecast
 from hybridsde.forecast.sanity import say_nonsense
 from hybridsde.forecast.spec import SAME_STEP
@@ -295,36 +296,17 @@ class Run:
         self, data: Trajectories, *, draws: int = 200, seed: int | None = None
     ) -> pd.DataFrame:
         """Scores of forecasts from the first rows of every series, per observation and overall."""
-        self.subject.check(data)
-        check_whole(draws, "draws", least=2)
-        self._check_room(draws, data.times.size)
-        table = evaluate(
-            self.forecaster,
-            self.spec.batch(data),
-            draws,
-            plausible=self._plausible,
-            key=self._key(seed),
-        )
-        rows = [*self.spec.observations, "overall"]
-        found = pd.DataFrame({name: np.asarray(table[name]) for name in SCORES}, rows)
-        say_nonsense(found, float(table["implausible"][-1]), data, self.spec.context)
-        return found
+        return self._scores(evaluate(**self._forecasts(data, draws, seed)), data)
 
-    def crps(
+    def score_values(
         self, data: Trajectories, *, draws: int = 200, seed: int | None = None
-    ) -> Float[np.ndarray, "series time obs"]:
-        """The CRPS of every value after the given rows; not a number where nothing was measured."""
-        self.subject.check(data)
-        self._check_room(draws, data.times.size)
-        return np.asarray(
-            crps_of_values(
-                self.forecaster,
-                self.spec.batch(data),
-                draws,
-                plausible=self._plausible,
-                key=self._key(seed),
-            )
-        )
+    ) -> tuple[pd.DataFrame, Float[np.ndarray, "series time obs"]]:
+        """The same scores, and the CRPS of every value after the given rows.
+
+        It is not a number where nothing was measured.
+        """
+        table, each = evaluate_values(**self._forecasts(data, draws, seed))
+        return self._scores(table, data), np.asarray(each)
 
     def certify(
         self,
@@ -398,6 +380,25 @@ class Run:
     def _plausible(self) -> Array | None:
         ends = self.metadata.plausible
         return None if ends is None else jnp.asarray(ends)
+
+    def _forecasts(self, data: Trajectories, draws: int, seed: int | None) -> dict[str, Any]:
+        """What scores of forecasts from the first rows are computed from."""
+        self.subject.check(data)
+        check_whole(draws, "draws", least=2)
+        self._check_room(draws, data.times.size)
+        return {
+            "forecaster": self.forecaster,
+            "batch": self.spec.batch(data),
+            "draws": draws,
+            "plausible": self._plausible,
+            "key": self._key(seed),
+        }
+
+    def _scores(self, table: Mapping[str, Array], data: Trajectories) -> pd.DataFrame:
+        rows = [*self.spec.observations, "overall"]
+        found = pd.DataFrame({name: np.asarray(table[name]) for name in SCORES}, rows)
+        say_nonsense(found, float(table["implausible"][-1]), data, self.spec.context)
+        return found
 
     def _check_room(self, draws: int, rows: int) -> None:
         columns = len(self.spec.state_names) + len(self.spec.observations)
