@@ -138,9 +138,10 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=10)
     parser.add_argument("--only", type=int, nargs="*")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--read", type=Path, nargs="*", default=[], help="tables of repetitions")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
-    rows = []
+    rows = [row for path in chosen.read for row in pd.read_csv(path).to_dict("records")]
     for number, system in enumerate(SYSTEMS):
         if chosen.only and number not in chosen.only:
             continue
@@ -153,7 +154,7 @@ def main() -> None:
     found.insert(1, "± CRPS", groups["crps"].sem())
     print(found.to_string())
     if chosen.out:
-        told = f"{chosen.repetitions} repetitions; see `benchmarks/knowledge.py`.\n\n"
+        told = f"{table['seed'].nunique()} repetitions; see `benchmarks/knowledge.py`.\n\n"
         chosen.out.write_text(told + markdown_table(found.reset_index()) + "\n")
 
 

@@ -319,6 +319,11 @@ def summary(table: pd.DataFrame) -> str:
     )
 
 
+def read_rows(path: Path) -> list[dict]:
+    """Rows of an earlier run."""
+    return pd.read_csv(path, keep_default_na=False, na_values=["nan", "NaN"]).to_dict("records")
+
+
 def main() -> None:
     """Run the cases, print them as they come, and write a table of medians."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
@@ -326,8 +331,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--read", type=Path, nargs="*", default=[], help="such tables, first")
     chosen = parser.parse_args()
-    rows = []
+    rows = [row for path in chosen.read for row in read_rows(path)]
     for seed in range(chosen.first, chosen.first + chosen.seeds):
         for position in chosen.only if chosen.only is not None else range(len(SYSTEMS)):
             rows.append(run_case(SYSTEMS[position], seed))

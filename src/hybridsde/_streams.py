@@ -59,6 +59,10 @@ class Beside(enum.IntEnum):
     """Which of several networks comes first."""
     KNOWLEDGE = 2**32 - 10
     """Draws of the weights that are held to what is known beside equations."""
+    ENTRY = 2**32 - 11
+    """Draws of the weights that say where pieces of a recording begin."""
+    FRESH = 2**32 - 12
+    """Pieces that begin as a new recording would."""
     FOLLOWED = 2**32 - 9
     """Forecasts of a record that is followed, whose filter splits the same key."""
 

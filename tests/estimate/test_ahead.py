@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from helpers import linear_model, one_series
 from hybridsde.estimate import GaussianState, filtered, update
-from hybridsde.estimate.filter import _filter
+from hybridsde.estimate.filter import _filter, first_state
 from hybridsde.simulate import EulerMaruyama
 
 
@@ -21,7 +21,8 @@ def test_untold_rows_are_forecast_many_rows_ahead(until):
     y = np.array([1.0, 0.4, 0.5, 0.1, -0.2, 0.3])
     series = one_series(y[:, None])
     sde = model.driven_by(model.network.mean())
-    found, _ = _filter(model, sde, EulerMaruyama(), series, None, jnp.asarray(until))
+    first = first_state(model, series)
+    found, _ = _filter(model, sde, EulerMaruyama(), series, None, jnp.asarray(until), first)
     m, p, expected = y[0], 0.0, []
     for k in range(1, 6):
         m, p = 0.5 * m, 0.25 * p + g**2

@@ -93,7 +93,7 @@ def test_seeds_decide_where_networks_begin():
 
 def test_what_an_ensemble_cannot_be():
     for settings, message in (
-        ({"learned": ("ensemble", "library")}, "ensemble alone"),
+        ({"learned": ("ensemble", "library")}, "cannot be learned together"),
         ({"learned": "ensemble", "weights": "local"}, "held along a path"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -324,7 +324,10 @@ def test_a_library_can_go_on_by_an_objective(swung):
     ("settings", "message"),
     [
         ({"learned": "forest"}, "`learned` must be auto, library, process, ensemble or network"),
-        ({"learned": ("network", "library")}, "cannot be learned beside"),
+        ({"learned": ("network", "process")}, "cannot be learned together"),
+        ({"learned": ("library", "ensemble")}, "cannot be learned together"),
+        ({"learned": ("library", "library")}, "cannot be learned together"),
+        ({"learned": ("library", "network"), "weights": "local"}, "held along a path"),
         ({"terms": ("x*w",)}, "names 'w', but it may depend on x, v"),
         ({"functions": ("sinus",)}, "`functions` names 'sinus'"),
         ({"degree": 0}, "`degree` must be a whole number"),
@@ -369,3 +372,24 @@ def test_choices_far_from_the_best_are_found_and_sampled():
     assert len(found.choices) == 4
     np.testing.assert_allclose(found.shares.sum(), 1)
     assert select(surrogate, (), every, none, groups, 4).choices == found.choices
+
+
+@pytest.mark.slow
+def test_networks_learn_what_a_library_leaves(tmp_path):
+    """A library without the term that matters: what it leaves is learned beside it, and said."""
+    data = swings(count=16, cubic=3.0)
+    order = np.argsort([np.abs(one[:, 0]).max() for one in data.values])
+    test = data.take(order[6:12:2])  # within what was recorded: nothing is learned outside
+    train = data.take(np.setdiff1d(order, order[6:12:2]))
+    physics = hs.equations("dx = v")
+    same = {"states": ("x", "v"), "physics": physics, "degree": 1, "functions": ()}
+    both = hs.fit(hs.HybridSDE(learned=("library", "network"), hidden=(24, 24), **same), train)
+    terms = hs.fit(hs.HybridSDE(learned="library", **same), train)
+    scores = [run.score(test).loc["overall", "crps"] for run in (both, terms)]
+    assert scores[0] < 0.25 * scores[1]
+    found = both.equations(train)
+    assert 0.2 < found.explained < 0.99
+    assert found.terms[0].term == terms.equations(train).terms[0].term
+    both.save(tmp_path / "run")
+    again = hs.Run.load(tmp_path / "run")
+    assert again.score(test).equals(both.score(test))

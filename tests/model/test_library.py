@@ -8,6 +8,7 @@ import pytest
 
 from helpers import assert_mean_close
 from hybridsde._parameters import Fixed
+from hybridsde.hybrid.discovered import library_coefficients
 from hybridsde.model.library import JITTER, Basis, BayesianLibrary, Bumps, polynomials, powers
 from hybridsde.model.scaling import Standardiser
 from hybridsde.physics.expression import text
@@ -76,7 +77,23 @@ def library(shares=(1.0, 0.0)):
         Fixed(basis),
         Fixed(jnp.array([[0.5, 1.0], [2.0, 1.5]])),
         Fixed(jnp.array([[0.2, 0.3], [0.4, 0.1]])),
+        Fixed(jnp.zeros((2, 2))),
     )
+
+
+def test_terms_are_as_likely_as_all_choices_say_and_not_only_those_that_are_kept():
+    part = BayesianLibrary.nothing(basis_of("x", "y"), 1, 2)
+    choices = [
+        (np.array([0]), np.array([2.0]), np.eye(1)),
+        (np.array([1]), np.array([1.0]), np.eye(1)),
+    ]
+    shares = np.array([0.5, 0.5])
+    plain = library_coefficients(part.with_choices(choices, shares))[3]
+    np.testing.assert_allclose(plain[:, 0], [0.5, 0.5])
+    known = part.with_choices(choices, shares, np.array([0.56, 0.41]))
+    np.testing.assert_allclose(library_coefficients(known)[3][:, 0], [0.56, 0.41], rtol=1e-6)
+    one = part.with_choices(choices[:1], np.ones(1), np.array([0.9, 0.1]))
+    np.testing.assert_allclose(library_coefficients(one)[3][:, 0], [0.9, 0.0], rtol=1e-6)
 
 
 def test_the_kl_of_one_choice_is_that_of_its_gaussian_and_its_prior_probability():

@@ -3,6 +3,7 @@
 import warnings
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import hybridsde as hs
 from helpers import untrained_run, wiggles
 from hybridsde.run.choice import better_of, say_contradiction, scaled_crps, set_apart
+from hybridsde.run.windows import training_batch
 
 
 @pytest.fixture
@@ -53,15 +55,37 @@ def test_the_better_one_is_kept_with_a_reason():
 
 def test_what_is_set_apart_is_not_in_the_rest():
     data = wiggles(series=5)
-    rest, apart = set_apart(data, seed=0) or (None, None)
-    assert rest is not None
+    apart = set_apart(data, seed=0)
     assert apart is not None
-    assert sorted((*rest.ids, *apart.ids)) == sorted(data.ids)
-    assert len(apart) == 1
+    assert len(apart.recordings) == 1
+    assert apart.rows.any(1).tolist() == [one in apart.recordings.ids for one in data.ids]
     assert set_apart(data.take([0]), seed=0) is None
     long = hs.Trajectories.from_arrays([np.arange(80.0)], [np.zeros((80, 1))], states=("x",))
-    rest, apart = set_apart(long, seed=0) or (None, None)
-    assert rest is not None
+    apart = set_apart(long, seed=0)
     assert apart is not None
-    assert (int(rest.lengths[0]), int(apart.lengths[0])) == (60, 20)
-    assert rest.times[0, -1] < apart.times[0, 0]
+    assert int(apart.recordings.lengths[0]) == 20
+    assert apart.recordings.times[0, 0] == 60
+    assert (apart.rows[0] == (np.arange(80) >= 60)).all()
+
+
+def test_rows_that_are_set_apart_are_not_trained_on_in_arrays_of_the_same_shapes():
+    rows = 300
+    values = np.stack([np.sin(np.arange(rows) / 9), np.cos(np.arange(rows) / 9)], 1)
+    seen = np.ones(values.shape, bool)
+    seen[::7, 0] = False
+    data = hs.Trajectories.from_arrays(
+        [np.arange(float(rows))], [values], observed=[seen], states=("x", "y")
+    )
+    spec = hs.HybridSDE(states=("x", "y"), learned="network")
+    apart = set_apart(data, seed=0)
+    assert apart is not None
+    whole = training_batch(spec, data, None)
+    less = training_batch(spec, data, None, apart.rows)
+    assert jax.tree.structure(whole) == jax.tree.structure(less)
+    assert less.past is not None
+    assert whole.past is not None
+    for kept, all_of_it in ((less, whole), (less.past, whole.past)):
+        told = np.asarray(all_of_it.times) < 225
+        expected = np.asarray(all_of_it.observed) & told[..., None]
+        np.testing.assert_array_equal(kept.observed, expected)
+        np.testing.assert_array_equal(kept.values, all_of_it.values)

@@ -253,3 +253,43 @@ def test_draws_whose_filter_was_lost_are_left_out():
 def test_a_lost_filter_spoils_no_mean():
     share, leaf = jnp.array([[0.75], [0.25], [0.0]]), jnp.array([[[1.0]], [[3.0]], [[jnp.nan]]])
     np.testing.assert_allclose(weighed(share, leaf), [[1.5]])
+
+
+def test_forecasts_go_on_from_particles_where_a_gaussian_cannot():
+    """From a hill between two wells: after rows without values the state is in one of them.
+
+    The truth is a forecast from the first row over all the time. Tolerances are five standard
+    errors of shares of the draws.
+    """
+    pytest.importorskip("cuthbert")
+    wells = hs.HybridSDE(
+        states=("x",),
+        physics=hs.equations("dx = 4*(x - x^3)"),
+        diffusion=0.4,
+        noise=0.05,
+        hidden=None,
+        standardise=False,
+    )
+    times, draws = 0.05 * np.arange(31), 2000
+    values, seen = np.zeros((31, 1)), np.zeros((31, 1), bool)
+    seen[0] = True
+    told = hs.Trajectories.from_arrays([times], [values], observed=[seen], states=("x",))
+    path = hs.Trajectories.from_arrays([times], [np.sin(times)[:, None]], states=("x",))
+    euler = hs.EmpiricalBayes(solver=hs.EulerMaruyama())
+    run = hs.fit(wells, path, objective=euler, training=hs.Training(epochs=1))
+
+    def elsewhere(forecast):
+        """The share of paths that are in neither well at the end."""
+        return float((np.abs(np.abs(forecast.states.values[:, 0, -1, 0]) - 1) > 0.5).mean())
+
+    fine = 0.05 * np.arange(1, 32)
+    truth = elsewhere(run.forecast(told.start(), elapsed=fine, draws=draws))
+    after = {
+        name: elsewhere(run.forecast(told, elapsed=fine[:1], draws=draws, estimator=name))
+        for name in ("particles", "extended")
+    }
+    error = np.sqrt(truth * (1 - truth) / draws)
+    assert abs(after["particles"] - truth) < 5 * np.sqrt(2) * error + 5 * np.sqrt(0.1 / 64)
+    assert after["extended"] > truth + 0.1
+    with pytest.raises(hs.InputError, match="must be auto"):
+        run.forecast(told, steps=2, estimator="kalman")

@@ -38,6 +38,10 @@ def forecast(
     hidden: Annotated[
         bool, typer.Option("--hidden", help="Also states that are not measured.")
     ] = False,
+    estimator: Annotated[
+        str,
+        typer.Option(help="What reads the record: auto, extended, cubature, particles, ensemble."),
+    ] = "extended",
     layout: Annotated[
         str,
         typer.Option(
@@ -66,7 +70,9 @@ def forecast(
         raise InputError("Give --steps or --times, not both.")
     check_layout(layout, out)
     with notices(console):
-        found, calendar = forecast_run(run, data, steps, times, draws, begin=begin, trust=trust)
+        found, calendar = forecast_run(
+            run, data, steps, times, draws, begin=begin, estimator=estimator, trust=trust
+        )
         if layout == OWN:
             write_forecast(found, out, hidden=hidden, calendar=calendar)
         else:

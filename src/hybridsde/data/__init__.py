@@ -1,6 +1,7 @@
 """Recordings in: series of different lengths, irregular times, missing values, inputs."""
 
 from hybridsde.data.batch import Batch as Batch
+from hybridsde.data.batch import Entry as Entry
 from hybridsde.data.files import find_files as find_files
 from hybridsde.data.files import raw_table as raw_table
 from hybridsde.data.files import read_csv as read_csv

@@ -12,6 +12,16 @@ from hybridsde.data.grid import Clock, Grid
 from hybridsde.data.trajectories import Trajectories
 
 
+class Entry(eqx.Module):
+    """A Gaussian over the state at the first row of a series, given the rows before it."""
+
+    mean: Float[Array, "*series network state"]
+    covariance: Float[Array, "*series network state state"]
+    """Under each of several networks."""
+    known: Bool[Array, "*series"]
+    """False where no row comes before the first."""
+
+
 class Batch(eqx.Module):
     """Series as device arrays; a batch of them, or, mapped over `series`, a single one.
 
@@ -31,6 +41,8 @@ class Batch(eqx.Module):
     """The steps of a solver, where they follow time; None where they follow rows."""
     past: "Batch | None" = None
     """Everything that was recorded up to the first row, that row included; None: nothing is."""
+    entry: Entry | None = None
+    """What the past says of the state at the first row; None: nobody has asked yet."""
 
     @classmethod
     def of(cls, data: Trajectories, clock: Clock | None = None) -> "Batch":

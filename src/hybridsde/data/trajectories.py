@@ -181,6 +181,12 @@ class Trajectories:
         `windows(n, n - 1, least=2)` uses every interval once: a window begins at the last time of
         the one before.
         """
+        return self.cut(self.cuts(length, stride, least=least))
+
+    def cuts(
+        self, length: int, stride: int | None = None, *, least: int | None = None
+    ) -> list[tuple[int, int, int]]:
+        """Where `windows` cuts: the position of a series, first row, and the row after the last."""
         stride = length if stride is None else stride
         least = length if least is None else least
         check_whole(length, "length", least=2)
@@ -196,7 +202,7 @@ class Trajectories:
                 f"`length` is {length}, but the longest series has {self.lengths.max()} times. "
                 "Ask for shorter windows."
             )
-        return self.cut(cuts)
+        return cuts
 
     def cut(self, cuts: Sequence[tuple[int, int, int]]) -> "Trajectories":
         """Windows by position of the series, first row, and the row after the last."""

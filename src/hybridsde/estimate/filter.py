@@ -15,7 +15,7 @@ from jax import lax
 
 from hybridsde._streams import Beside, beside
 from hybridsde._types import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Scalar
-from hybridsde.data import Batch, Grid
+from hybridsde.data import Batch, Entry, Grid
 from hybridsde.estimate.gaussian import GaussianState, Innovation, update
 from hybridsde.model import SDE, AbstractObservation, BayesianSDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver
@@ -25,6 +25,9 @@ LONG = 1 << 16
 """Many more than there are networks."""
 KEPT = 1024
 """Along so many steps all is kept for the gradient; of longer series it is computed again."""
+FRESH = 0.25
+"""So many of the pieces of recordings begin as a new recording would, and not where rows before
+them have led: forecasts begin like that too, and p(h₀) is learned from it."""
 
 
 class Filtered(eqx.Module):
@@ -60,6 +63,8 @@ def filtered(
     if ahead:
         until = jr.randint(beside(key, Beside.UNTOLD), (batch.count,), 0, 2 * rows)
 
+    fresh = jr.bernoulli(beside(key, Beside.FRESH), FRESH, (batch.count,))
+
     # Networks take turns, and which comes first is left to chance.
     turns = jr.randint(beside(key, Beside.TURN), (), 0, LONG) + jnp.arange(samples)
 
@@ -67,13 +72,16 @@ def filtered(
         sde = model.draw(key=weight_key, number=turn)
         steps = batch.solver_steps(solver.substeps)
         noise = sde.learned.network.noise(numbers, steps, key=call_key)
-        axes = (0, jax.tree.map(lambda _: 1, noise), 0)
+        axes = (0, jax.tree.map(lambda _: 1, noise), 0, 0)
 
-        def one(series: Batch, noise: PyTree, until: Int[Array, ""]) -> tuple[Array, Array]:
-            found, kl = _filter(model, sde, solver, series, noise, until)
+        def one(
+            series: Batch, noise: PyTree, until: Int[Array, ""], fresh: Bool[Array, ""]
+        ) -> tuple[Array, Array]:
+            first = _entered(model, series, turn, fresh)
+            found, kl = _filter(model, sde, solver, series, noise, until, first)
             return jax.vmap(lambda row: row.log_prob)(found).sum(), kl
 
-        return jax.vmap(one, axes)(batch, noise, until)
+        return jax.vmap(one, axes)(batch, noise, until, fresh)
 
     return Filtered(*jax.vmap(under_one_network)(jr.split(weight_key, samples), numbers, turns))
 
@@ -85,7 +93,11 @@ def innovations(model: BayesianSDE, sde: SDE, solver: AbstractSolver, batch: Bat
     gradients.
     """
     rows = jnp.asarray(batch.times.shape[1])
-    return jax.vmap(lambda one: _filter(model, sde, solver, one, None, rows)[0])(batch)
+
+    def one(series: Batch) -> Innovation:
+        return _filter(model, sde, solver, series, None, rows, first_state(model, series))[0]
+
+    return jax.vmap(one)(batch)
 
 
 def row_scores(
@@ -106,6 +118,7 @@ def _filter(
     series: Batch,
     noise: PyTree,
     until: Int[Array, ""],
+    first: GaussianState,
 ) -> tuple[Innovation, Scalar]:
     """One series: predict step by step; where a row is reached, compare and update."""
     grid = series.grid(solver.substeps, model.interpolation)
@@ -121,7 +134,7 @@ def _filter(
 
     if len(grid.dt) > KEPT:
         advance = jax.checkpoint(advance)
-    carry = (first_state(model, series), jnp.zeros((), series.values.dtype))
+    carry = (first, jnp.zeros((), series.values.dtype))
     (_, kl), found = lax.scan(advance, carry, (grid, noise, y, seen))
     return found, kl
 
@@ -135,6 +148,71 @@ def first_state(model: BayesianSDE, series: Batch) -> GaussianState:
     zero = jnp.zeros(model.start_normals, series.values.dtype)
     factor = jax.jacfwd(start)(zero)
     return GaussianState(start(zero), factor @ factor.T)
+
+
+def _entered(
+    model: BayesianSDE, series: Batch, turn: Int[Array, ""], fresh: Bool[Array, ""]
+) -> GaussianState:
+    """Where a piece of a recording begins: as rows before it say, or as a new recording would."""
+    anew, entry = first_state(model, series), series.entry
+    if entry is None:
+        return anew
+    network = turn % entry.mean.shape[0]
+    carried_on = GaussianState(entry.mean[network], entry.covariance[network])
+    lost = ~jnp.isfinite(carried_on.mean).all() | ~jnp.isfinite(carried_on.covariance).all()
+    begins = fresh | lost | ~entry.known
+    return jax.tree.map(lambda one, other: jnp.where(begins, one, other), anew, carried_on)
+
+
+def entries(model: BayesianSDE, solver: AbstractSolver, past: Batch, *, key: PRNGKeyArray) -> Entry:
+    """p(h | rows before) at the last row of every past, under a draw of each network.
+
+    Pieces of a long recording then begin where the rows before them have led, and not at a noisy
+    row. No gradient goes through it: the likelihood of the whole recording is the sum over its
+    pieces, and its slope is that of each piece from where it begins.
+    """
+    numbers = jnp.arange(past.count, dtype=jnp.uint32)
+    networks = jnp.arange(model.network.turns)
+
+    def under_one(key: PRNGKeyArray, network: Int[Array, ""]) -> GaussianState:
+        weight_key, call_key = jr.split(key)
+        sde = model.draw(key=weight_key, number=network)
+        steps = past.solver_steps(solver.substeps)
+        noise = sde.learned.network.noise(numbers, steps, key=call_key)
+
+        def one(series: Batch, noise: PyTree) -> GaussianState:
+            return to_the_end(model, sde, solver, series, noise, first_state(model, series))[0]
+
+        return jax.vmap(one, (0, jax.tree.map(lambda _: 1, noise)))(past, noise)
+
+    found = jax.vmap(under_one, out_axes=1)(jr.split(key, len(networks)), networks)
+    found = lax.stop_gradient(found)
+    return Entry(found.mean, found.covariance, past.recorded.sum(1) > 1)
+
+
+def to_the_end(
+    model: BayesianSDE,
+    sde: SDE,
+    solver: AbstractSolver,
+    series: Batch,
+    noise: PyTree,
+    first: GaussianState,
+) -> tuple[GaussianState, Scalar]:
+    """The state after the last row of one series, and ln p(Y); nothing on the way is kept."""
+    grid = series.grid(solver.substeps, model.interpolation)
+    nothing = jnp.zeros((), series.values.dtype)
+
+    def advance(carry, x):
+        state, total = carry
+        grid, noise = x
+        step = solver.transition(sde, grid.t, state.mean, grid.u, grid.dt, noise)
+        state = carried(sde, step, grid.dt, state)
+        seen = series.observed[grid.row] & (grid.row > 0)
+        state, found = observe(model.observation, series.values[grid.row], seen, state)
+        return (GaussianState(sde.clip(state.mean), state.covariance), total + found.log_prob), None
+
+    (last, total), _ = lax.scan(advance, (first, nothing), (grid, noise))
+    return last, total
 
 
 def predict(

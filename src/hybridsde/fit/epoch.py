@@ -14,7 +14,7 @@ from hybridsde._types import Array, Bool, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch
 from hybridsde.fit.config import Schedule, batches_of
 from hybridsde.fit.state import FitState, all_finite, choose
-from hybridsde.objective import AbstractObjective, Terms
+from hybridsde.objective import AbstractObjective, AbstractSDEObjective, Terms
 
 EXPLODED = 100.0
 """A training loss this many times its starting size above its start has exploded."""
@@ -69,9 +69,9 @@ def run_epoch(state: FitState, problem: Problem) -> tuple[FitState, EpochLog]:
     step_keys = jr.split(step_key, len(batches))
     carry = (state.parameters, state.optimiser, state.bad_steps)
     caution = state.caution
-    carry, terms = lax.scan(
-        lambda c, x: _step(c, *x, problem, caution), carry, (batches, step_keys)
-    )
+    train = _entered(state.parameters, problem, problem.train, key=step_key)
+    now = eqx.tree_at(lambda p: p.train, problem, train)
+    carry, terms = lax.scan(lambda c, x: _step(c, *x, now, caution), carry, (batches, step_keys))
     taken = jnp.isfinite(terms.loss)
     middle = jnp.nanmedian(jnp.where(taken, terms.loss, jnp.nan))
     terms = jax.tree.map(lambda rows: jnp.mean(rows, where=taken), terms)
@@ -86,12 +86,20 @@ def _validate(parameters: PyTree, problem: Problem, *, key: PRNGKeyArray) -> Sca
     if problem.validation is None:
         return None
     model = eqx.combine(parameters, problem.frozen)
-    objective, held_out = problem.objective, problem.validation
+    objective = problem.objective
+    held_out = _entered(parameters, problem, problem.validation, key=key)
 
     def one(key: PRNGKeyArray) -> Scalar:
         return objective(model, held_out, held_out.count, key=key).log_likelihood
 
     return -jax.vmap(one)(jr.split(key, VALIDATION_DRAWS)).mean()
+
+
+def _entered(parameters: PyTree, problem: Problem, batch: Batch, *, key: PRNGKeyArray) -> Batch:
+    """Pieces of recordings with where they begin, as the model is before the epoch."""
+    if not isinstance(problem.objective, AbstractSDEObjective):
+        return batch
+    return problem.objective.entered(eqx.combine(parameters, problem.frozen), batch, key=key)
 
 
 def _shuffle(problem: Problem, *, key: PRNGKeyArray):

@@ -115,6 +115,10 @@ class AbstractStateEstimator(AbstractForecaster):
     ) -> StatesGiven:
         """Draws of every state at every row, given the rows up to it, or given all (`smooth`)."""
 
+    @abc.abstractmethod
+    def reading(self, estimator: AbstractEstimator) -> "AbstractStateEstimator":
+        """The same forecaster, which reads the past of a forecast by this estimator."""
+
 
 class AbstractBayesianForecaster(AbstractForecaster):
     """A forecaster that draws its weights from a distribution with a prior: PAC-Bayes applies."""

@@ -28,6 +28,7 @@ from hybridsde.model.bayesian import (
     MixtureMLP,
     NothingLearned,
 )
+from hybridsde.model.both import LibraryAndNetworks
 from hybridsde.model.bounds import MARGIN, Bounds
 from hybridsde.model.diffusion import (
     AbstractDiffusion,
@@ -91,11 +92,7 @@ def untrained(declared: AbstractDeclaration, batch: Batch, *, key: PRNGKeyArray)
         )
     known = known_drift_of(declared, batch)
     fades = declared.far == "fade" and latent is None and bool(declared.pieces)
-    network = (
-        library_of(declared, batch, scale)
-        if declared.linear
-        else network_of(declared, key=network_key)
-    )
+    network = learned_of(declared, batch, scale, key=network_key)
     room = LIBRARY_ROOM if declared.linear else ROOM
     wanted = constraints_of(declared, batch, measured)
     return BayesianSDE(
@@ -185,6 +182,19 @@ def linear_observation(declared: AbstractDeclaration, batch: Batch) -> GaussianO
         positive=tuple(name for name in names if name in declared.positive),
         limits=limits,
     )
+
+
+def learned_of(
+    declared: AbstractDeclaration, batch: Batch, scale: Scale, *, key: PRNGKeyArray
+) -> AbstractBayesianNetwork:
+    """Terms, networks, or networks beside terms."""
+    if declared.linear:
+        return library_of(declared, batch, scale)
+    networks = network_of(declared, key=key)
+    if not declared.both:
+        return networks
+    assert isinstance(networks, BayesianMLP | MixtureMLP)
+    return LibraryAndNetworks(Fixed(library_of(declared, batch, scale)), networks)
 
 
 def network_of(declared: AbstractDeclaration, *, key: PRNGKeyArray) -> AbstractBayesianNetwork:

@@ -99,17 +99,17 @@ def _check_learned(d: AbstractDeclaration) -> None:
     if kinds != (AUTO,) and (not kinds or any(kind not in known for kind in kinds)):
         raise ValueError(
             f"`learned` must be {AUTO}, {LIBRARY}, {PROCESS}, {ENSEMBLE} or {NETWORK}, or "
-            f"{LIBRARY} and {PROCESS} together, but is {d.learned!r}. Say hidden=None to learn "
-            "nothing."
+            f"{LIBRARY} together with {PROCESS} or {NETWORK}, but is {d.learned!r}. Say "
+            "hidden=None to learn nothing."
         )
-    alone = next((kind for kind in (NETWORK, ENSEMBLE) if kind in kinds), None)
-    if alone is not None and len(kinds) > 1:
+    together = ({LIBRARY, PROCESS}, {LIBRARY, NETWORK})
+    if len(kinds) > 1 and (len(set(kinds)) < len(kinds) or set(kinds) not in together):
         raise ValueError(
-            f"A {alone} cannot be learned beside {' and '.join(set(kinds) - {alone})}: take "
-            f"({LIBRARY!r}, {PROCESS!r}), or the {alone} alone."
+            f"{' and '.join(kinds)} cannot be learned together: take ({LIBRARY!r}, {PROCESS!r}), "
+            f"({LIBRARY!r}, {NETWORK!r}), or one of them alone."
         )
-    if alone == ENSEMBLE and d.weights != "path":
-        raise ValueError(f"Weights of an {ENSEMBLE} are held along a path: leave `weights` out.")
+    if {ENSEMBLE, LIBRARY} & set(kinds) and d.weights != "path":
+        raise ValueError("Such a learned part is held along a path: leave `weights` out.")
     if d.latent is not None and kinds not in ((AUTO,), (NETWORK,)):
         raise ValueError(f"Latent states mean nothing by themselves: `learned` must be {NETWORK}.")
     if d.degree is not None:

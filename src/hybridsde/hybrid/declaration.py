@@ -125,6 +125,11 @@ class AbstractDeclaration(ModelSpec):
         return bool(self.pieces) and not {NETWORK, ENSEMBLE} & {*self.pieces}
 
     @property
+    def both(self) -> bool:
+        """Whether networks learn what a library of terms leaves."""
+        return {LIBRARY, NETWORK} <= {*self.pieces}
+
+    @property
     def ensemble(self) -> bool:
         """Whether the learned part is an ensemble of small networks."""
         return ENSEMBLE in self.pieces
@@ -147,6 +152,15 @@ class AbstractDeclaration(ModelSpec):
     def samples(self) -> int:
         """One draw of the weights of each network in a gradient step: the next step draws anew."""
         return CHOICES_IN_A_STEP if self.linear else max(1, self.networks)
+
+    @property
+    def estimator(self) -> str:
+        """Of the likelihood that networks are trained on, where nobody chooses one.
+
+        Where states are not measured, errors from row to row say little of them: a drift of such a
+        state that is off is taken for noise, and forecasts many rows ahead go astray.
+        """
+        return "ahead" if self.hidden_states else "auto"
 
     @property
     def state_names(self) -> tuple[str, ...]:

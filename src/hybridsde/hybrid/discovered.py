@@ -21,6 +21,8 @@ from hybridsde.hybrid.parameters import parameters_of
 from hybridsde.hybrid.selection import Surrogate, select
 from hybridsde.hybrid.sparse import inclusion_prior, visible_terms
 from hybridsde.model import BayesianSDE
+from hybridsde.model.bayesian import AbstractBayesianNetwork
+from hybridsde.model.both import LibraryAndNetworks
 from hybridsde.model.library import Basis, BayesianLibrary
 from hybridsde.physics import EquationPhysics
 from hybridsde.physics.expression import (
@@ -153,11 +155,10 @@ def discover(
     declared: AbstractDeclaration, model: BayesianSDE, batch: Batch, *, key: PRNGKeyArray
 ) -> Discovered:
     """The equations of a fitted model; `batch` are recordings that it is looked at along."""
-    network = model.network
-    readable = isinstance(network, BayesianLibrary) and bool(network.basis.value.terms)
-    if isinstance(network, BayesianLibrary) and readable:
-        basis, mean, error, probability = library_coefficients(network)
-        explained = _share(declared, model, batch, network)
+    library = _library(model.network)
+    if library is not None and library.basis.value.terms:
+        basis, mean, error, probability = library_coefficients(library)
+        explained = _share(declared, model, batch, library, key)
     else:
         basis, mean, error, probability, explained = _of_drift(declared, model, batch, key)
     rate = np.asarray(model.scale.value.rate, float)
@@ -206,13 +207,20 @@ def discover(
     )
 
 
+def _library(network: AbstractBayesianNetwork) -> BayesianLibrary | None:
+    """The library of a learned part, if it has one."""
+    found = network.library.value if isinstance(network, LibraryAndNetworks) else network
+    return found if isinstance(found, BayesianLibrary) else None
+
+
 def library_coefficients(
     network: BayesianLibrary,
 ) -> tuple[Basis, np.ndarray, np.ndarray, np.ndarray]:
     """Terms, mean and error of every coefficient where it is in, and how likely that is.
 
-    Over all kept choices, in the units of the library: a coefficient is as uncertain as what stands
-    beside it.
+    Means and errors over all kept choices, in the units of the library: a coefficient is as
+    uncertain as what stands beside it. Probabilities over all choices that were looked at; nothing
+    is said of a term that no kept choice holds.
     """
     basis = network.basis.value
     count = len(basis.terms)
@@ -222,27 +230,44 @@ def library_coefficients(
     variance = np.stack([np.sum(np.triu(f) ** 2, 1) for f in np.asarray(network.factors, float)])
     variance = variance.reshape(means.shape)
     weight = shares[:, None, None] * chosen
-    probability = weight.sum(0)
-    inside = np.where(probability > 0, weight / np.where(probability > 0, probability, 1), 0)
+    share = weight.sum(0)
+    inside = np.where(share > 0, weight / np.where(share > 0, share, 1), 0)
     mean = (inside * means).sum(0)
     spread = (inside * (variance + (means - mean) ** 2)).sum(0)
-    return basis, mean[:count], np.sqrt(spread)[:count], np.minimum(probability, 1.0)[:count]
+    probability = np.where(share > 0, np.asarray(network.likely.value, float), 0.0)
+    return basis, mean[:count], np.sqrt(spread)[:count], np.clip(probability, 0.0, 1.0)[:count]
 
 
 def _share(
-    declared: AbstractDeclaration, model: BayesianSDE, batch: Batch, network: BayesianLibrary
+    declared: AbstractDeclaration,
+    model: BayesianSDE,
+    batch: Batch,
+    library: BayesianLibrary,
+    key: PRNGKeyArray,
 ) -> float:
-    """How much of a mean drift its terms make up, beside bumps."""
-    basis = network.basis.value
-    if basis.bumps is None:
+    """How much of a mean drift its terms make up, beside bumps and networks."""
+    basis = library.basis.value
+    learned = model.network
+    if basis.bumps is None and not isinstance(learned, LibraryAndNetworks):
         return 1.0
     rows, weights = feature_rows(declared, batch, model.scale.value)
     values = jax.vmap(basis)(rows)
-    mean = network.mean().coefficients
+    mean = library.mean().coefficients
     count = len(basis.terms)
     whole, read = values @ mean, values[:, :count] @ mean[:count]
+    if isinstance(learned, LibraryAndNetworks):
+        each = jax.vmap(lambda key: _rest(learned, rows, key))(jr.split(key, DRAWS))
+        whole = whole + each.mean(0)
     left = jnp.sum(weights[:, None] * (whole - read) ** 2)
     return float(1 - left / jnp.maximum(jnp.sum(weights[:, None] * whole**2), 1e-30))
+
+
+def _rest(
+    network: LibraryAndNetworks, rows: Float[Array, "row feature"], key: PRNGKeyArray
+) -> Float[Array, "row state"]:
+    """What one draw of the networks adds to the terms."""
+    drawn = network.networks.sample(key=key)
+    return jax.vmap(lambda x: drawn(x, None))(rows)
 
 
 def _of_drift(

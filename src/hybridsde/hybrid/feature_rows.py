@@ -17,7 +17,8 @@ def feature_rows(
     What was not measured there is taken to be anywhere it may be.
     """
     lift = declared.lift
-    seen = (batch.observed.astype(float) @ (lift != 0).T.astype(float)) >= (lift != 0).sum(1)
+    needed = (lift != 0).astype(float)
+    seen = batch.observed.astype(float) @ needed.T >= needed.sum(1)
     seen = seen & jnp.any(lift != 0, 1)
     states = scale.states(batch.values @ lift.T)
     filler = jnp.asarray(standard_rows(states.shape[0] * states.shape[1], states.shape[-1]))

@@ -41,11 +41,17 @@ class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
     solver: AbstractSolver
     longest_step: float | None = eqx.field(static=True)
     """In units of time; None where steps follow rows."""
+    past: AbstractEstimator | None
+    """What reads the past of a forecast; None for the filter of the likelihood."""
 
     def __init__(
-        self, model: BayesianSDE, solver: AbstractSolver, longest_step: float | None = None
+        self,
+        model: BayesianSDE,
+        solver: AbstractSolver,
+        longest_step: float | None = None,
+        past: AbstractEstimator | None = None,
     ):
-        self.model, self.solver, self.longest_step = model, solver, longest_step
+        self.model, self.solver, self.longest_step, self.past = model, solver, longest_step, past
 
     @property
     def observation(self) -> AbstractObservation:
@@ -67,7 +73,13 @@ class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
         """
         if batch.past is not None and isinstance(self.observation, GaussianObservation):
             states = go_on(
-                self.model, self.solver, batch, draws, paths_per_weight=paths_per_weight, key=key
+                self.model,
+                self.solver,
+                batch,
+                draws,
+                paths_per_weight=paths_per_weight,
+                estimator=self.past,
+                key=key,
             )
             return Prediction.of_states(self.observation, states)
         weights = draws // paths_per_weight
@@ -99,6 +111,10 @@ class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
             paths_per_weight=paths_per_weight,
             key=key,
         )
+
+    def reading(self, estimator: AbstractEstimator) -> "SDEForecaster":
+        """The same, which goes on from what this estimator makes of the past."""
+        return SDEForecaster(self.model, self.solver, self.longest_step, estimator)
 
     def spreads(self) -> dict[str, Relative]:
         """G, where it is learned from a guess, and the noise likewise."""

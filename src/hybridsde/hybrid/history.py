@@ -14,7 +14,7 @@ from jax import lax
 from hybridsde._types import Array, Float, Int, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
 from hybridsde.estimate.estimator import AbstractEstimator, Record
-from hybridsde.estimate.filter import carried, first_state, observe
+from hybridsde.estimate.filter import first_state, to_the_end
 from hybridsde.estimate.gaussian import GaussianState
 from hybridsde.estimate.states import at_rows, factor
 from hybridsde.forecast import StatesGiven
@@ -28,12 +28,30 @@ LEAST_LEFT = 0.25
 TEMPERS = 2.0 ** -np.arange(24)
 
 
+DRAWN = 64
+"""States that stand for what an estimator without a Gaussian knows at the last row."""
+
+
+class DrawnStates(eqx.Module):
+    """What is known of the state at one time, as draws in equal shares."""
+
+    draws: Float[Array, "*batch draw state"]
+
+
 class Ends(eqx.Module):
     """The state after the last row of each series, under draws of the weights."""
 
     weight_keys: Array
     last: GaussianState
     """Leaves begin with sample × series."""
+    log_evidence: Float[Array, "sample series"]
+
+
+class DrawnEnds(eqx.Module):
+    """The same, where the state is no Gaussian."""
+
+    weight_keys: Array
+    last: DrawnStates
     log_evidence: Float[Array, "sample series"]
 
 
@@ -58,7 +76,7 @@ def filter_ends(
         axes = (0, jax.tree.map(lambda _: 1, noise))
 
         def of_series(one: Batch, noise: PyTree) -> tuple[GaussianState, Array]:
-            return _to_the_end(model, sde, solver, one, noise, first_state(model, one))
+            return to_the_end(model, sde, solver, one, noise, first_state(model, one))
 
         return jax.vmap(of_series, axes)(batch, noise)
 
@@ -66,28 +84,35 @@ def filter_ends(
     return Ends(keys, last, log_evidence)
 
 
-def _to_the_end(
+def drawn_ends(
     model: BayesianSDE,
-    sde: SDE,
     solver: AbstractSolver,
-    series: Batch,
-    noise: PyTree,
-    first: GaussianState,
-) -> tuple[GaussianState, Array]:
-    grid = series.grid(solver.substeps, model.interpolation)
-    nothing = jnp.zeros((), series.values.dtype)
+    batch: Batch,
+    weights: int,
+    estimator: AbstractEstimator,
+    *,
+    key: PRNGKeyArray,
+) -> DrawnEnds:
+    """The same by any estimator, as draws: particles, where the state is no Gaussian."""
+    weight_key, call_key, path_key = jr.split(key, 3)
+    keys = jr.split(weight_key, weights)
+    numbers = jnp.arange(weights * batch.count, dtype=jnp.uint32).reshape(weights, batch.count)
 
-    def advance(carry, x):
-        state, total = carry
-        grid, noise = x
-        step = solver.transition(sde, grid.t, state.mean, grid.u, grid.dt, noise)
-        state = carried(sde, step, grid.dt, state)
-        seen = series.observed[grid.row] & (grid.row > 0)
-        state, found = observe(model.observation, series.values[grid.row], seen, state)
-        return (GaussianState(sde.clip(state.mean), state.covariance), total + found.log_prob), None
+    def under_one(key: PRNGKeyArray, numbers: Array, keys: Array) -> tuple[Array, Array]:
+        sde = model.draw(key=key)
+        noise = weight_noise(sde, numbers, batch, solver, call_key)
+        axes = (0, jax.tree.map(lambda _: 1, noise), 0)
 
-    (last, total), _ = lax.scan(advance, (first, nothing), (grid, noise))
-    return last, total
+        def of_series(one: Batch, noise: PyTree, key: PRNGKeyArray) -> tuple[Array, Array]:
+            record = Record(model, sde, solver, one, noise)
+            found = estimator(record, draws=DRAWN, smooth=False, key=key)
+            return found.paths[:, -1], found.log_prob
+
+        return jax.vmap(of_series, axes)(batch, noise, keys)
+
+    path_keys = jr.split(path_key, (weights, batch.count))
+    draws, log_evidence = jax.vmap(under_one)(keys, numbers, path_keys)
+    return DrawnEnds(keys, DrawnStates(draws), log_evidence)
 
 
 def filter_on(model: BayesianSDE, solver: AbstractSolver, ends: Ends, batch: Batch) -> Ends:
@@ -100,7 +125,7 @@ def filter_on(model: BayesianSDE, solver: AbstractSolver, ends: Ends, batch: Bat
         sde = model.draw(key=key)
 
         def of_series(one: Batch, last: GaussianState) -> tuple[GaussianState, Array]:
-            return _to_the_end(model, sde, solver, one, None, last)
+            return to_the_end(model, sde, solver, one, None, last)
 
         return jax.vmap(of_series)(batch, last)
 
@@ -115,16 +140,21 @@ def go_on(
     draws: int,
     *,
     paths_per_weight: int = 1,
+    estimator: AbstractEstimator | None = None,
     key: PRNGKeyArray,
 ) -> Float[Array, "sample series time state"]:
     """Paths of a batch from what its past says of the state: h_0 ~ p(h | past, θ), θ ~ p(θ | past).
 
-    The first row of the batch is the last of its past.
+    The first row of the batch is the last of its past. Without an `estimator` the state is a
+    Gaussian, by the filter that the model was trained with.
     """
     assert batch.past is not None
     filter_key, path_key = jr.split(key)
     count = min(draws // paths_per_weight, NETWORKS)
-    ends = filter_ends(model, solver, batch.past, count, key=filter_key)
+    if estimator is None:
+        ends = filter_ends(model, solver, batch.past, count, key=filter_key)
+    else:
+        ends = drawn_ends(model, solver, batch.past, count, estimator, key=filter_key)
     return paths_after(
         model, solver, ends, batch, draws, paths_per_weight=paths_per_weight, key=path_key
     )
@@ -133,7 +163,7 @@ def go_on(
 def paths_after(
     model: BayesianSDE,
     solver: AbstractSolver,
-    ends: Ends,
+    ends: Ends | DrawnEnds,
     batch: Batch,
     draws: int,
     *,
@@ -167,16 +197,29 @@ def paths_after(
         _, path = lax.scan(step, h0, (grid, dw, noise))
         return at_rows(jnp.concatenate([h0[None], path]), grid, series.times.shape[0])
 
-    def under_one(index: Int[Array, ""], series: Batch, last: GaussianState, normals, numbers):
+    def under_one(
+        index: Int[Array, ""], series: Batch, last: GaussianState | DrawnStates, normals, numbers
+    ):
         """One series under one draw of the weights."""
         sde = model.draw(key=ends.weight_keys[index])
-        root = factor(last.covariance[index])
-        starts = jax.vmap(lambda normal: sde.mirror(last.mean[index] + root @ normal))(normals)
+        starts = jax.vmap(sde.mirror)(_starts(last, index, normals))
         return jax.vmap(lambda h0, number: one(sde, series, h0, number))(starts, numbers)
 
     over_series = jax.vmap(under_one, (0, 0, 1, 1, 1))
     paths = jax.vmap(over_series, (0, None, None, 0, 0))(chosen, batch, ends.last, normals, numbers)
     return jnp.moveaxis(paths, 2, 1).reshape(draws, batch.count, *paths.shape[3:])
+
+
+def _starts(
+    last: GaussianState | DrawnStates, index: Int[Array, ""], normals: Float[Array, "path state"]
+) -> Float[Array, "path state"]:
+    """Draws of the last state under one draw of the weights, from standard normals."""
+    if isinstance(last, DrawnStates):
+        chances = jax.scipy.stats.norm.cdf(normals[:, 0])
+        count = last.draws.shape[1]
+        return last.draws[index, jnp.minimum((chances * count).astype(int), count - 1)]
+    root = factor(last.covariance[index])
+    return last.mean[index] + normals @ root.T
 
 
 def states_given(

@@ -269,7 +269,7 @@ def _distribution(
         Fixed(jnp.asarray(probability.reshape(shape), jnp.float32)),
     )
     held = eqx.tree_at(lambda n: (n.slab, n.inclusion), network, prior)
-    return held.with_choices(pieces, found.shares)
+    return held.with_choices(pieces, found.shares, found.inclusion)
 
 
 def _constant(about: Local, prior: Prior, count: int) -> float:

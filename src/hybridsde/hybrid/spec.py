@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from hybridsde._parameters import Fixed
 from hybridsde._types import PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Fitted, Langevin, Training
@@ -24,7 +25,7 @@ from hybridsde.forecast import (
 from hybridsde.forecast.spec import structure_of
 from hybridsde.hybrid.build import untrained
 from hybridsde.hybrid.check_declaration import check_declaration
-from hybridsde.hybrid.declaration import NETWORK, AbstractDeclaration
+from hybridsde.hybrid.declaration import LIBRARY, NETWORK, AbstractDeclaration
 from hybridsde.hybrid.defaults import default_solver, default_training
 from hybridsde.hybrid.ensemble import fit_ensemble, with_own_numbers
 from hybridsde.hybrid.forecaster import SDEForecaster
@@ -72,7 +73,8 @@ class HybridSDE(AbstractDeclaration):
       the others cannot tell them apart.
     - `learned`: what the learned part is made of. "library" is a sum of few readable terms, chosen
       by their evidence; "process" a Gaussian process, or what a library leaves to it where both
-      are named; "network" Bayesian networks, trained by gradients on an objective; "ensemble" a
+      are named; "network" Bayesian networks, trained by gradients on an objective, or networks for
+      what a library leaves where both are named; "ensemble" a
       set of small networks, each found by second-order steps: seconds instead of minutes, and
       often nearly as good. By default, "auto", `fit` takes a library, and where that leaves a
       doubt it tries networks too and keeps what forecasts validation data better.
@@ -88,7 +90,7 @@ class HybridSDE(AbstractDeclaration):
     - `autonomous`: whether the network is kept from seeing the time.
     - `initial_sd`, `prior_sd`: spread of the weights before training, and under the prior.
     - `last_layer`: factor on the starting weights of the last layer; small starts at the known
-      physics.
+      physics. One beside a library.
     - `start`: p(h₀); "first" is the first observation, "uncertain", the default, is the first
       observation with its noise and a learned spread for what it does not show. Or, by name, where
       states start that are not measured there: a number, a range, the name of an input whose
@@ -132,14 +134,15 @@ class HybridSDE(AbstractDeclaration):
         """Empirical PAC-Bayes by default, Heun's rule, and a thousand steps of Adam.
 
         A learned part that is linear in its coefficients is found at once, by `fit_sparse`, and an
-        objective that is given goes on from there. An ensemble is found by `fit_ensemble`, or
-        trained on an objective that is given.
+        objective that is given goes on from there. Networks beside a library begin
+        once it is found. An ensemble is found by `fit_ensemble`, or trained on an objective that is
+        given.
         """
         if self.linear and objective is None:
             return ClosedForm(self._at_once)
         if self.ensemble and objective is None:
             return FromRandomStarts(self._ensemble)
-        loss = EmpiricalPACBayes(samples=self.samples) if objective is None else objective
+        loss = objective or EmpiricalPACBayes(samples=self.samples, estimator=self.estimator)
         if not isinstance(loss, AbstractSDEObjective):
             raise ValueError(f"`objective` must be a loss of an SDE, but is {loss!r}.")
         if langevin is not None and not isinstance(loss, LogPosterior):
@@ -153,7 +156,22 @@ class HybridSDE(AbstractDeclaration):
             assert isinstance(begun, SDEForecaster)
             found = self._descent(data, loss, training, langevin)
             return replace(found, init=lambda data, key: begun.model)  # noqa: ARG005
+        if self.both:
+            return replace(self._descent(data, loss, training, langevin), init=self._after_library)
         return self._descent(data, loss, training, langevin)
+
+    def _after_library(self, data: Batch, *, key: PRNGKeyArray) -> BayesianSDE:
+        """Networks that begin anew beside the library that the data speak for."""
+        found = replace(self, learned=LIBRARY)._at_once(data, ()).model
+        assert isinstance(found, SDEForecaster)
+        # What is left to learn is small: a small last layer would hide its slope. Noise and
+        # diffusion begin anew: those of the library hold what the networks are to learn.
+        begun = replace(self, last_layer=1.0).init(data, key=key)
+        return eqx.tree_at(
+            lambda m: (m.network.library, m.known),
+            begun,
+            (Fixed(found.model.network), found.model.known),
+        )
 
     def _at_once(self, data: Batch, callbacks: tuple[Callback, ...]) -> Fitted[AbstractForecaster]:
         begun, solver = self._begun(data, jr.key(0))

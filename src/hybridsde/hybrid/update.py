@@ -46,6 +46,11 @@ class Known(AbstractBayesianNetwork):
         """As known as it is now."""
         return cls(network, Fixed(network.posterior))
 
+    @property
+    def turns(self) -> int:
+        """As the networks do."""
+        return self.network.turns
+
     def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> AbstractNetwork:
         """As the networks do."""
         return self.network.sample(key=key, number=number)

@@ -59,6 +59,11 @@ class AbstractBayesianNetwork(eqx.Module):
     def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> AbstractNetwork:
         """One network, to be held along a path; of several, numbered ones take turns."""
 
+    @property
+    @abc.abstractmethod
+    def turns(self) -> int:
+        """How many networks numbered draws take turns among."""
+
     @abc.abstractmethod
     def local(self) -> AbstractNetwork:
         """The network that redraws itself at every call."""
@@ -76,6 +81,11 @@ class NothingLearned(AbstractBayesianNetwork):
     """No network at all: physics alone."""
 
     outputs: int = eqx.field(static=True)
+
+    @property
+    def turns(self) -> int:
+        """One."""
+        return 1
 
     def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> ZeroNetwork:
         """Zero."""
@@ -124,6 +134,11 @@ class BayesianMLP(AbstractBayesianNetwork):
         )
         log_sd = jax.tree.map(lambda leaf: jnp.full_like(leaf, math.log(sd)), mean)
         return cls(MeanField(mean, log_sd), Fixed(prior))
+
+    @property
+    def turns(self) -> int:
+        """One."""
+        return 1
 
     def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> MLP:
         """One network: θ = μ + σ ∘ ε."""
@@ -179,6 +194,11 @@ class MixtureMLP(AbstractBayesianNetwork):
         """How many networks there are."""
         return len(self.posterior.mean.layers[0].bias)
 
+    @property
+    def turns(self) -> int:
+        """Each has its turn."""
+        return self.count
+
     def member(self, index: Int[Array, ""] | int) -> MeanField:
         """The distribution of one of them."""
         return jax.tree.map(lambda leaf: leaf[index], self.posterior)
@@ -217,6 +237,11 @@ class SampledNetworks(AbstractBayesianNetwork):
     def count(self) -> int:
         """How many networks there are."""
         return len(self.samples.layers[0].bias)
+
+    @property
+    def turns(self) -> int:
+        """One."""
+        return 1
 
     def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> MLP:
         """One of them."""

@@ -227,6 +227,9 @@ class BayesianLibrary(AbstractBayesianNetwork):
     """τ, column × state."""
     inclusion: Fixed
     """π, column × state; one for what is always in."""
+    likely: Fixed
+    """How likely each coefficient is in, given the data, column × state: over all choices that were
+    looked at, of which those that are kept are a part or a sample."""
 
     @classmethod
     def nothing(cls, basis: Basis, states: int, choices: int) -> "BayesianLibrary":
@@ -241,14 +244,19 @@ class BayesianLibrary(AbstractBayesianNetwork):
             Fixed(basis),
             Fixed(jnp.ones(shape)),
             Fixed(jnp.full(shape, 0.5)),
+            Fixed(jnp.zeros(shape)),
         )
 
     def with_choices(
         self,
         choices: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]],
         shares: Float[np.ndarray, " choice"],
+        likely: Float[np.ndarray, " coefficient"] | None = None,
     ) -> "BayesianLibrary":
-        """With these choices: which coefficients, their means, and a root of their covariance."""
+        """With these choices: which coefficients, their means, and a root of their covariance.
+
+        Coefficients are as `likely` as the choices that hold them, unless it is known better.
+        """
         kept, columns, states = self.means.shape
         count = columns * states
         means, factors = np.zeros((kept, count)), np.zeros((kept, count, count))
@@ -257,16 +265,23 @@ class BayesianLibrary(AbstractBayesianNetwork):
         for k, (s, mean, root) in enumerate(choices):
             chosen[k, s], means[k, s] = True, mean
             factors[k][np.ix_(s, s)] = root
+        found = all_shares @ chosen if likely is None else likely
         return eqx.tree_at(
-            lambda n: (n.means, n.factors, n.chosen, n.shares),
+            lambda n: (n.means, n.factors, n.chosen, n.shares, n.likely),
             self,
             (
                 jnp.asarray(means.reshape(kept, columns, states), jnp.float32),
                 jnp.asarray(factors, jnp.float32),
                 Fixed(jnp.asarray(chosen.reshape(kept, columns, states))),
                 Fixed(jnp.asarray(all_shares, jnp.float32)),
+                Fixed(jnp.asarray(found.reshape(columns, states), jnp.float32)),
             ),
         )
+
+    @property
+    def turns(self) -> int:
+        """One."""
+        return 1
 
     def sample(self, *, key: PRNGKeyArray, number: Int[Array, ""] | None = None) -> Library:
         """One choice by its share, and coefficients."""

@@ -123,9 +123,14 @@ class MLP(AbstractNetwork):
     def __call__(self, x: Float[Array, " in"], noise: PyTree = None) -> Float[Array, " out"]:
         """Layer after layer."""
         del noise
-        for layer in self.layers[:-1]:
-            x = self.activation(layer(x))
-        return self.layers[-1](x)
+        return through(self.layers, self.activation, x)
+
+
+def through(layers: tuple, activation: Callable, x: Float[Array, " in"]) -> Float[Array, " out"]:
+    """Layer after layer, with an activation between them."""
+    for layer in layers[:-1]:
+        x = activation(layer(x))
+    return layers[-1](x)
 
 
 class GaussianLinear(eqx.Module):

@@ -13,11 +13,12 @@ from hybridsde._streams import Beside, beside
 from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
-from hybridsde.estimate import filtered
+from hybridsde.estimate import entries, filtered
 from hybridsde.model import BayesianSDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver, Paths, simulate
 
-ESTIMATORS = ("auto", "filtered", "ahead", "mean_log", "log_mean")
+FILTERS = ("filtered", "ahead")
+ESTIMATORS = ("auto", *FILTERS, "mean_log", "log_mean")
 
 
 class Terms(NamedTuple):
@@ -65,6 +66,21 @@ class AbstractSDEObjective(AbstractObjective):
         """The same loss with another scheme."""
         return replace(self, solver=solver)
 
+    def entered(self, model: BayesianSDE, batch: Batch, *, key: PRNGKeyArray) -> Batch:
+        """Pieces of recordings with what the rows before them say of the state, where they are
+        filtered. Asked once an epoch.
+
+        Forecasts ahead begin as those of a new recording do: on real tanks whose upper one is not
+        measured they learned less from pieces whose beginning was known.
+        """
+        if batch.past is None:
+            return batch
+        alone = eqx.tree_at(lambda b: b.past, batch, None, is_leaf=lambda x: x is batch.past)
+        if self.solver is None or resolved(self.estimator, model) != "filtered":
+            return alone
+        key = beside(key, Beside.ENTRY)
+        return replace(alone, entry=entries(model, self.solver, batch.past, key=key))
+
     def estimate(
         self, model: BayesianSDE, batch: Batch, total: int, *, key: PRNGKeyArray
     ) -> "Estimate":
@@ -83,6 +99,13 @@ class AbstractSDEObjective(AbstractObjective):
             return found
         known = log_knowledge(model, self.samples, key=beside(key, Beside.KNOWLEDGE))
         return found._replace(known=known / total)
+
+
+def resolved(estimator: str, model: BayesianSDE) -> str:
+    """What "auto" stands for."""
+    if estimator != "auto":
+        return estimator
+    return "filtered" if isinstance(model.observation, GaussianObservation) else "mean_log"
 
 
 class Estimate(NamedTuple):
@@ -111,10 +134,8 @@ def estimate(
       Under it diffusion and observation noise can both be learned.
     - ahead: the same up to a random row, and forecasts over many rows from there; see `filtered`.
     """
-    if estimator == "auto":
-        linear = isinstance(model.observation, GaussianObservation)
-        estimator = "filtered" if linear else "mean_log"
-    if estimator in ("filtered", "ahead"):
+    estimator = resolved(estimator, model)
+    if estimator in FILTERS:
         ahead = estimator == "ahead"
         found = filtered(model, solver, batch, samples=samples, ahead=ahead, key=key)
         return Estimate(found.log_likelihood.mean(0), found.kl.mean())

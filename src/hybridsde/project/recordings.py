@@ -107,6 +107,7 @@ def forecast_run(
     draws: int | None,
     *,
     begin: str = LAST,
+    estimator: str = "extended",
     trust: bool,
 ) -> tuple[Forecast, Calendar | None]:
     """Forecasts after the last measured row of recordings, or after their first rows.
@@ -137,6 +138,7 @@ def forecast_run(
         inputs=inputs,
         draws=count,
         paths_per_weight=None if count % shared else shared,
+        estimator=estimator,
     )
     return found, calendar_of(run)
 

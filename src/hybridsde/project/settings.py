@@ -229,13 +229,15 @@ class TrainSettings(_Table):
         asked = self.samples is not None or self.estimator != "auto"
         if self.objective is None and not asked and (model.undecided or model.scored):
             return None
+        kinds = {"bayes": EmpiricalBayes, "vi": ELBO, "sgld": LogPosterior}
+        learns_to_forecast = self.objective in (None, "pac-bayes", "bayes")
+        usual = model.estimator if learns_to_forecast else "auto"
         both: dict[str, Any] = {
             "samples": self.samples or model.samples,
-            "estimator": self.estimator,
+            "estimator": usual if self.estimator == "auto" else self.estimator,
         }
         if self.objective in (None, "pac-bayes"):
             return EmpiricalPACBayes(**both, delta=self.delta)
-        kinds = {"bayes": EmpiricalBayes, "vi": ELBO, "sgld": LogPosterior}
         return kinds[self.objective](**both)
 
     @property

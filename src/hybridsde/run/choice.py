@@ -2,12 +2,12 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hybridsde._errors import InputNotice
-from hybridsde._types import Float
+from hybridsde._types import Bool, Float
 from hybridsde.data import Batch, Trajectories
 from hybridsde.forecast.diagnostics import diagnose
 from hybridsde.hybrid import HybridSDE, SDEForecaster
@@ -72,18 +72,31 @@ def say_contradiction(run: Run, without: Run, windows: Trajectories) -> None:
     )
 
 
-def set_apart(data: Trajectories, seed: int) -> tuple[Trajectories, Trajectories] | None:
-    """Training data in two parts, where there are no others to judge on; None where too few.
+@dataclass(frozen=True)
+class Apart:
+    """A part of the training data to judge on."""
+
+    recordings: Trajectories
+    rows: Bool[np.ndarray, "series time"]
+    """Which rows of the training data they are."""
+
+
+def set_apart(data: Trajectories, seed: int) -> Apart | None:
+    """A part of the training data, where there are no others to judge on; None where too few.
 
     A quarter of the recordings, or the last quarter of a single one.
     """
+    rows = np.zeros(data.times.shape, bool)
     if len(set(data.origins)) > 1:
-        return data.split(SHARE, seed=seed)
-    rows = int(data.lengths[0])
-    if len(data) > 1 or rows < LEAST_ROWS:
+        judged = data.split(SHARE, seed=seed)[1]
+        rows[np.isin(data.origins, judged.origins)] = True
+        return Apart(judged, rows)
+    count = int(data.lengths[0])
+    if len(data) > 1 or count < LEAST_ROWS:
         return None
-    at = round(SHARE * rows)
-    return data.cut([(0, 0, at)]), data.cut([(0, at, rows)])
+    at = round(SHARE * count)
+    rows[0, at:] = True
+    return Apart(data.cut([(0, at, count)]), rows)
 
 
 def better_of(library: Run, network: Run, windows: Trajectories, doubt: str, which: str) -> Run:

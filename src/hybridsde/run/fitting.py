@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import FitFailed, InputNotice
+from hybridsde._types import Bool
 from hybridsde.certify import UsedData
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Checkpoint, Fitted, Langevin, Training
@@ -40,12 +41,12 @@ from hybridsde.run.choice import (
 )
 from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
-from hybridsde.run.windows import forecast_windows, training_windows
+from hybridsde.run.windows import forecast_windows, training_batch
 from hybridsde.store.metadata import RunMetadata
 from hybridsde.store.spec_io import physics_source, write_spec
 
-TRIAL = 1 / 3
-"""Of the usual epochs: enough to tell whether a library is beaten."""
+TRIAL, REST = 0.5, 0.6
+"""Of the usual epochs: enough to tell whether a library is beaten, and what is left to do then."""
 Parameters = dict[str, dict[str, float | None]]
 """Value and standard error of learned physical parameters, by name."""
 TRIAL_CHECKPOINT = ".trial"
@@ -100,7 +101,7 @@ def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None,
         model.check_training(data)
         model = model.settled(data)  # once for all fits of it
     library = _fit(replace(model, learned=LIBRARY), data, **same)
-    batch = library.spec.batch(training_windows(library.spec, data, None))
+    batch = training_batch(library.spec, data, None)
     doubt = doubt_about(library, batch)
     if doubt is None:
         return with_choice(library, "library: its errors from row to row look like white noise.")
@@ -129,10 +130,10 @@ def _judged_apart(
 ) -> Run:
     """Without validation data, networks must forecast a part better that only the library saw.
 
-    They are trained for a part of the time. Where they do, they are trained again on everything.
+    They are trained for a part of the time. Where they do, they go on with everything.
     """
-    parts = set_apart(data, same["seed"])
-    if parts is None:
+    apart = set_apart(data, same["seed"])
+    if apart is None:
         return with_choice(library, f"library, though {doubt}: there are too few data to judge.")
     kept = same["checkpoint"]
     beside = None if kept is None else Path(f"{kept}{TRIAL_CHECKPOINT}")
@@ -140,14 +141,14 @@ def _judged_apart(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             own = {**same, "checkpoint": beside}
-            trial = _fit(wanted, parts[0], training=training, effort=TRIAL, **own)
+            trial = _fit(wanted, data, training=training, effort=TRIAL, apart=apart.rows, **own)
     except (FitFailed, ValueError) as error:
         why = f"library, though {doubt}: networks could not be tried ({error})"
         return with_choice(library, why)
-    windows = forecast_windows(parts[1], same["horizon"], wanted.context)
+    windows = forecast_windows(apart.recordings, same["horizon"], wanted.context)
     best = better_of(library, trial, windows, doubt, "recordings that the networks had not seen")
     if best.spec is not library.spec:
-        network = _fit(wanted, data, training=training, **same)
+        network = _fit(wanted, data, training=training, effort=REST, begun=trial, **same)
         best = with_choice(network, str(best.metadata.choice))
     if beside is not None:
         beside.unlink(missing_ok=True)
@@ -193,6 +194,7 @@ class Prepared:
         langevin: Langevin | None = None,
         *,
         validation: Trajectories | None,
+        apart: Bool[np.ndarray, "series time"] | None = None,
     ) -> "Prepared":
         """Check the recordings and choose what is left open: steps of time, loss, schedule."""
         model.check_training(data)
@@ -204,8 +206,8 @@ class Prepared:
             model.check_later(validation)
             if interval is not None:
                 common_step(validation, model.name, interval)
-            held_out = model.batch(training_windows(model, validation, training))
-        batch = model.batch(training_windows(model, data, training))
+            held_out = training_batch(model, validation, training)
+        batch = training_batch(model, data, training, apart)
         inference = model.inference(batch, objective, training, langevin)
         used = UsedData.of(train=data, validation=validation)
         return cls(model, data, validation, inference, batch, held_out, interval, used)
@@ -249,13 +251,25 @@ def _fit(
     checkpoint: str | Path | None,
     seed: int,
     effort: float = 1.0,
+    apart: Bool[np.ndarray, "series time"] | None = None,
+    begun: Run | None = None,
 ) -> Run:
-    """One fit of a model that is decided, with a share of the usual epochs."""
-    task = Prepared.of(model, data, objective, training, langevin, validation=validation)
+    """One fit of a model that is decided, with a share of the usual epochs.
+
+    Without the rows that are set `apart`, or from where another fit has `begun`.
+    """
+    task = Prepared.of(
+        model, data, objective, training, langevin, validation=validation, apart=apart
+    )
     if effort != 1 and isinstance(task.inference, GradientDescent):
         usual = task.inference.training
         shorter = replace(usual, epochs=max(1, round(effort * usual.epochs)))
         task = replace(task, inference=replace(task.inference, training=shorter))
+    if begun is not None and isinstance(task.inference, GradientDescent):
+        assert isinstance(begun.forecaster, SDEForecaster)
+        first = begun.forecaster.model
+        inference = replace(task.inference, init=lambda data, key: first)  # noqa: ARG005
+        task = replace(task, inference=inference)
     if start_from is not None:
         task = replace(task, inference=begin_from(task.inference, task.model, start_from))
     keeper = None

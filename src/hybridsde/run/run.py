@@ -26,6 +26,7 @@ from hybridsde.certify import (
 )
 from hybridsde.data import Trajectories
 from hybridsde.data.checks import check_whole
+from hybridsde.estimate.choices import AUTO, EXTENDED, estimator_of
 from hybridsde.fit import Callback, Training
 from hybridsde.forecast import (
     SCORES,
@@ -126,6 +127,7 @@ class Run:
         inputs: Numbers | None = None,
         draws: int = 200,
         paths_per_weight: int | None = None,
+        estimator: str = "extended",
         seed: int | None = None,
     ) -> Forecast:
         """Sampled futures of every trajectory in `history`, after its last row.
@@ -137,7 +139,7 @@ class Run:
         one row per trajectory), or `elapsed` since each trajectory's last row. `inputs` hold u at
         those times, one row per trajectory; without them the last inputs are kept. Draws come in
         groups of `paths_per_weight` that share their weights, which is what splits the variance:
-        four by default, where that divides `draws`.
+        four by default, where that divides `draws`. `estimator` reads the history; see `filter`.
         """
         self.spec.check(history)
         context = self.spec.context
@@ -149,7 +151,7 @@ class Run:
         self._check_steps(np.concatenate([history.ends[:, None], clock], 1))
         return forecast(
             self.spec,
-            self.forecaster,
+            self._reading(estimator, history, seed),
             history,
             clock,
             inputs,
@@ -158,6 +160,19 @@ class Run:
             plausible=self.metadata.plausible,
             key=self._key(seed),
         )
+
+    def _reading(
+        self, estimator: str, history: Trajectories, seed: int | None
+    ) -> AbstractForecaster:
+        """The forecaster that reads histories as asked for."""
+        if estimator == EXTENDED:
+            return self.forecaster
+        if not isinstance(self.forecaster, AbstractStateEstimator):
+            raise InputError(f"{self.spec.name} has no states apart from what is measured.")
+        if estimator == AUTO:
+            estimator = self.filter(history, seed=seed).estimator
+        named = estimator_of(estimator)
+        return self.forecaster if estimator == EXTENDED else self.forecaster.reading(named)
 
     def follow(self, history: Trajectories, *, seed: int | None = None) -> Follower:
         """Take in records up to now; `follower.update(rows)` then takes in new rows as they come.
@@ -269,12 +284,14 @@ class Run:
         horizon: int,
         origins: int | None = None,
         draws: int = 200,
+        estimator: str = "extended",
         seed: int | None = None,
     ) -> pd.DataFrame:
         """Scores by lead time of forecasts from rolling origins, each given all rows before it.
 
         `origins` are that many along each record, evenly spread; one every `horizon` rows by
-        default. Lead 0 stands for all leads together.
+        default. Lead 0 stands for all leads together. `estimator` reads the rows before; see
+        `filter`.
         """
         self.subject.check(data)
         check_whole(draws, "draws", least=2)
@@ -283,7 +300,7 @@ class Run:
         self._check_room(draws, len(starts) * horizon)
         return backtest(
             self.spec,
-            self.forecaster,
+            self._reading(estimator, data, seed),
             data,
             horizon=horizon,
             origins=origins,

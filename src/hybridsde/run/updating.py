@@ -15,7 +15,7 @@ from hybridsde.hybrid import HybridSDE, SDEForecaster
 from hybridsde.hybrid.update import update_library, update_networks
 from hybridsde.model import BayesianMLP, MixtureMLP
 from hybridsde.model.library import BayesianLibrary
-from hybridsde.run.windows import training_windows
+from hybridsde.run.windows import training_batch
 from hybridsde.store.metadata import RunMetadata
 
 RATE = 2e-3
@@ -48,7 +48,7 @@ def update(
         raise InputError(f"{spec.name} has no posterior that could be updated. Fit it again.")
     spec.check(data)
     _require_new(metadata, data)
-    batch = spec.batch(training_windows(spec, data, training))
+    batch = training_batch(spec, data, training)
     model, solver = forecaster.model, forecaster.solver
     if isinstance(model.network, BayesianLibrary):
         found = update_library(model, solver, batch)
