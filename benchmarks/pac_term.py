@@ -1,7 +1,7 @@
 """What the PAC term is worth: Empirical PAC-Bayes against Empirical Bayes, paired.
 
-    python benchmarks/pac_term.py [--repetitions 20] [--sizes 2 3 5 10 20 40] [--learned network]
-        [--out docs/results/pac-term.md]
+    python benchmarks/pac_term.py [--repetitions 20] [--sizes 2 3 5 10 20 40]
+        [--learned network library both] [--found FOLDER] [--out docs/results/pac-term.md]
 
 Lorenz, the paper's protocol: sequences of 24 rows 0.01 apart, G = 1; the mean squared error and the
 CRPS of 24 steps from the first row of 20 new sequences, and the coverage of 90 % intervals. Each
@@ -9,7 +9,8 @@ known parameter is off by a normal error of one. All repetitions, strengths of t
 what is known are trained side by side as one program, from the same weights, on the same
 recordings, with the same random numbers; only the term differs. Strength 0 is Empirical Bayes, 1
 the paper's; its path KL is the mean over sequences or, as Algorithm 1 prints it, the sum. A library
-begins at what its evidence finds and goes on by gradient steps on the loss.
+begins at what its evidence finds and goes on by gradient steps on the loss; with `both`, networks
+learn beside it what it leaves. `--found` keeps libraries, which need no accelerator, between runs.
 """
 
 import argparse
@@ -26,6 +27,7 @@ import pandas as pd
 from interval_coverage import markdown_table
 
 import hybridsde as hs
+from hybridsde._parameters import Fixed
 from hybridsde.fit import train_many
 from hybridsde.forecast import evaluate
 from hybridsde.hybrid import HybridSDE, SDEForecaster
@@ -44,10 +46,14 @@ ARMS = (("E-Bayes", 0.0, "mean"), ("E-PAC, mean", 1.0, "mean"), ("E-PAC, sum", 1
 """Name, strength of the term, and how path KLs of sequences are put together."""
 
 
+PIECES = {"network": "network", "library": "library", "both": ("library", "network")}
+
+
 @eqx.filter_jit
 def prepared(protocol, learned: str, gates, data_keys, physics_keys, keys):
     """Recordings and models before training, of every case; what is known is decided by gates."""
-    spec = HybridSDE(states=SYSTEM.states, physics=SYSTEM.truth(), learned=learned)
+    last = {"last_layer": 1.0} if learned == "both" else {}  # as `fit` has it
+    spec = HybridSDE(states=SYSTEM.states, physics=SYSTEM.truth(), learned=PIECES[learned], **last)
 
     def one(gate, data_key, physics_key, key):
         train, test = recording(SYSTEM, protocol, key=data_key)
@@ -57,8 +63,10 @@ def prepared(protocol, learned: str, gates, data_keys, physics_keys, keys):
     return eqx.filter_vmap(one)(gates, data_keys, physics_keys, keys)
 
 
-def by_evidence(models, trains, count: int):
-    """Every model with the library that its evidence finds."""
+def by_evidence(models, trains, count: int, kept: Path | None):
+    """Every model with the library that its evidence finds, or that was found and kept."""
+    if kept is not None and kept.exists():
+        return eqx.tree_deserialise_leaves(kept, models)
     found = []
     for number in range(count):
         model, train = jax.tree.map(
@@ -67,7 +75,19 @@ def by_evidence(models, trains, count: int):
         )
         found.append(eqx.partition(fit_sparse(model, SOLVER, train).model, eqx.is_array))
     arrays, static = zip(*found, strict=True)
-    return eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), static[0])
+    all_of_them = eqx.combine(jax.tree.map(lambda *leaves: jnp.stack(leaves), *arrays), static[0])
+    if kept is not None:
+        eqx.tree_serialise_leaves(kept, all_of_them)
+    return all_of_them
+
+
+def beside(models, libraries):
+    """Networks beside libraries, which stay as they are."""
+    return eqx.tree_at(
+        lambda m: (m.network.library, m.known),
+        models,
+        (Fixed(libraries.network), libraries.known),
+    )
 
 
 @eqx.filter_jit
@@ -81,7 +101,9 @@ def scores(models, tests, keys):
     return eqx.filter_vmap(one)(models, tests, keys)
 
 
-def one_size(size: int, learned: str, repetitions: int, epochs: float) -> list[dict]:
+def one_size(
+    size: int, learned: str, repetitions: int, epochs: float, kept: Path | None
+) -> list[dict]:
     """All rows, arms and repetitions of one number of sequences."""
     protocol = replace(PROTOCOLS["24"], train_sequences=size)
     cases = [(row, n) for row in ROWS for n in range(repetitions)]
@@ -89,12 +111,15 @@ def one_size(size: int, learned: str, repetitions: int, epochs: float) -> list[d
     gates = jnp.stack([jnp.asarray(SYSTEM.gate(KNOWN[row])) for row, _ in cases])
     models, trains, tests = prepared(protocol, learned, gates, *keys[:, :3].T)
     if learned != "network":
-        models = by_evidence(models, trains, len(cases))
+        empty, _, _ = prepared(protocol, "library", gates, *keys[:, :3].T)
+        file = None if kept is None else kept / f"{size}-{repetitions}.eqx"
+        libraries = by_evidence(empty, trains, len(cases), file)
+        models = libraries if learned == "library" else beside(models, libraries)
     rows = []
-    samples = HybridSDE(states=SYSTEM.states, learned=learned).samples
+    samples = HybridSDE(states=SYSTEM.states, learned=PIECES[learned]).samples
     usual = default_training(size)
     training = replace(usual, epochs=max(1, round(epochs * usual.epochs)))
-    if learned != "network":
+    if learned == "library":
         training = replace(training, learning_rate=2e-3)
     for name, strength, path_kl in ARMS:
         began = time.perf_counter()
@@ -146,14 +171,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=20)
     parser.add_argument("--sizes", type=int, nargs="*", default=[2, 3, 5, 10, 20, 40])
-    parser.add_argument("--learned", nargs="*", default=["network"])
+    parser.add_argument("--learned", nargs="*", default=["network"], choices=list(PIECES))
+    parser.add_argument("--found", type=Path, help="a folder for libraries that were found")
     parser.add_argument("--epochs", type=float, default=1.0, help="a share of the usual ones")
     parser.add_argument("--out", type=Path)
     chosen = parser.parse_args()
     rows = []
     for learned in chosen.learned:
         for size in chosen.sizes:
-            rows += one_size(size, learned, chosen.repetitions, chosen.epochs)
+            rows += one_size(size, learned, chosen.repetitions, chosen.epochs, chosen.found)
             frame = pd.DataFrame(rows)
             print(summary(frame[frame["sequences"] == size]).to_string(index=False), flush=True)
             if chosen.out:

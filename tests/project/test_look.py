@@ -52,7 +52,7 @@ def test_a_table_that_was_spoiled_is_described(tmp_path):
     assert "The longest gap, 6.1 units of time (61 usual intervals), is in" in said
     assert "There is one recording" in said
     assert "level stands at an end of its range" in said
-    assert "bounds = { level = [-inf, 4.5] }" in said
+    assert "saturates = { level = [-inf, 4.5] }" in said
     assert "count is missing in" in said
     assert 'positive = ["count"]' in said
 

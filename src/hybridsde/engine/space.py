@@ -10,7 +10,13 @@ from hybridsde._errors import InputError
 
 POINTS = 3
 """Of a range, in a grid."""
-FREE_DATA = ("data.positive", "data.bounds", "data.interpolation", "data.hidden_states")
+FREE_DATA = (
+    "data.positive",
+    "data.bounds",
+    "data.saturates",
+    "data.interpolation",
+    "data.hidden_states",
+)
 """What of the data may be swept: the rest would change what is scored."""
 FIXED = ("data", "forecast", "sweep")
 KEYS = ("low", "high", "log", "points")

@@ -16,7 +16,8 @@ from jax import lax
 from hybridsde._streams import Beside, beside
 from hybridsde._types import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Scalar
 from hybridsde.data import Batch, Entry, Grid
-from hybridsde.estimate.gaussian import GaussianState, Innovation, update
+from hybridsde.estimate.censored import at_limit
+from hybridsde.estimate.gaussian import GaussianState, Innovation, Limits, update
 from hybridsde.model import SDE, AbstractObservation, BayesianSDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver
 from hybridsde.simulate.solver import Transition, path_energy
@@ -129,8 +130,8 @@ def _filter(
         state, kl = carry
         grid, noise, y, seen = x
         state, kl = predict(sde, solver, grid, noise, state, kl)
-        state, found = observe(model.observation, y, seen, state, grid.row <= until)
-        return (GaussianState(sde.clip(state.mean), state.covariance), kl), found
+        state, found = observe(sde, model.observation, y, seen, state, grid.row <= until)
+        return (state, kl), found
 
     if len(grid.dt) > KEPT:
         advance = jax.checkpoint(advance)
@@ -206,10 +207,10 @@ def to_the_end(
         state, total = carry
         grid, noise = x
         step = solver.transition(sde, grid.t, state.mean, grid.u, grid.dt, noise)
-        state = carried(sde, step, grid.dt, state)
+        state = carried(step, grid.dt, state)
         seen = series.observed[grid.row] & (grid.row > 0)
-        state, found = observe(model.observation, series.values[grid.row], seen, state)
-        return (GaussianState(sde.clip(state.mean), state.covariance), total + found.log_prob), None
+        state, found = observe(sde, model.observation, series.values[grid.row], seen, state)
+        return (state, total + found.log_prob), None
 
     (last, total), _ = lax.scan(advance, (first, nothing), (grid, noise))
     return last, total
@@ -224,32 +225,49 @@ def predict(
     where the drift is linear and G does not depend on the state.
     """
     t, u, dt = grid.t, grid.u, grid.dt
-    moved = carried(sde, solver.transition(sde, t, state.mean, u, dt, noise), dt, state)
+    moved = carried(solver.transition(sde, t, state.mean, u, dt, noise), dt, state)
     held = eqx.tree_at(lambda s: s.diffusion, sde, lax.stop_gradient(sde.diffusion))
     before = lax.stop_gradient(state.mean)
     energy = path_energy(held, t, before, sde.learned(t, before, u, noise), dt)
     return moved, kl + energy
 
 
-def carried(sde: SDE, step: Transition, dt: Scalar, state: GaussianState) -> GaussianState:
-    """A Gaussian through a step whose slopes are known: m ← φ(m), P ← A P Aᵀ + B Bᵀ Δt."""
+def carried(step: Transition, dt: Scalar, state: GaussianState) -> GaussianState:
+    """A Gaussian through a step whose slopes are known: m ← φ(m), P ← A P Aᵀ + B Bᵀ Δt.
+
+    As if states had no limits: `observe` brings it back inside.
+    """
     a, b = step.by_state, step.by_noise
     covariance = a @ state.covariance @ a.T + b @ b.T * dt
-    return GaussianState(sde.clip(step.mean), 0.5 * (covariance + covariance.T))
+    return GaussianState(step.mean, 0.5 * (covariance + covariance.T))
 
 
 def observe(
+    sde: SDE,
     observation: AbstractObservation,
     y: Float[Array, " obs"],
     observed: Bool[Array, " obs"],
     state: GaussianState,
     told: Bool[Array, ""] | bool = True,
 ) -> tuple[GaussianState, Innovation]:
-    """What one row says about the state, and how it differs from what was foretold."""
+    """What one row says about the state, and how it differs from what was foretold.
+
+    The state may lie outside its limits, where a step has led it; what is known then lies inside.
+    A measurement at a limit is compared with what was foretold without limits.
+    """
     if not isinstance(observation, GaussianObservation):
         raise ValueError(
             'The estimator "filtered" needs observations that are linear in the states; with a '
             'decoder take "mean_log" or "log_mean".'
         )
-    sd = jnp.broadcast_to(observation.sd.value, y.shape)
-    return update(state, observation.matrix.value, sd, y, observed, told)
+    sd, matrix = jnp.broadcast_to(observation.sd.value, y.shape), observation.matrix.value
+    inside = GaussianState(sde.clip(state.mean), state.covariance)
+    limits = None
+    if observation.ends is not None:
+        limits = Limits(
+            at_limit(y, observation.ends),
+            matrix @ (state.mean - inside.mean),
+            jnp.asarray(observation.pinned),
+        )
+    found, innovation = update(inside, matrix, sd, y, observed, told, limits)
+    return GaussianState(sde.clip(found.mean), found.covariance), innovation

@@ -53,8 +53,8 @@ class AbstractKalman(AbstractEstimator):
 
         def advance(state: GaussianState, step: Steps):
             foretold, slope = self.predict(sde, record.solver, step, state)
-            told, found = observe(observation, step.y, step.seen, foretold)
-            told = GaussianState(sde.clip(told.mean), told.covariance)
+            told, found = observe(sde, observation, step.y, step.seen, foretold)
+            foretold = GaussianState(sde.clip(foretold.mean), foretold.covariance)
             return told, (told, foretold, slope, found.log_prob)
 
         first = first_state(record.model, record.series)
@@ -86,7 +86,7 @@ class ExtendedKalman(AbstractKalman):
         """M ← φ(m), P ← A P Aᵀ + B Bᵀ Δt."""
         grid = step.grid
         found = solver.transition(sde, grid.t, state.mean, grid.u, grid.dt, step.noise)
-        return carried(sde, found, grid.dt, state), found.by_state
+        return carried(found, grid.dt, state), found.by_state
 
 
 class SigmaPointKalman(AbstractKalman):
@@ -122,7 +122,7 @@ class SigmaPointKalman(AbstractKalman):
         def through(z: Float[Array, " state"]) -> Float[Array, " state"]:
             h = state.mean + root @ z
             after, _ = solver.step(sde, grid.t, h, grid.u, grid.dt, still, noise)
-            return sde.clip(after)
+            return after
 
         after = jax.vmap(through)(z)
         mean = weight @ after

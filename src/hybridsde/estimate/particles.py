@@ -30,7 +30,7 @@ from hybridsde.estimate.estimator import (
     with_first,
 )
 from hybridsde.estimate.filter import first_state, observe
-from hybridsde.estimate.gaussian import GaussianState
+from hybridsde.estimate.gaussian import GaussianState, Innovation
 from hybridsde.estimate.states import factor
 from hybridsde.model import SDE, GaussianObservation
 from hybridsde.simulate import AbstractSolver
@@ -52,14 +52,23 @@ class Move(eqx.Module):
 
     def __call__(self, h: Float[Array, " state"], step: Steps) -> GaussianState:
         """Where a state goes."""
+        free = self.without_limits(h, step)
+        return GaussianState(self.sde.clip(free.mean), free.covariance)
+
+    def without_limits(self, h: Float[Array, " state"], step: Steps) -> GaussianState:
+        """Where it would go if nothing stopped it."""
         grid = step.grid
         found = self.solver.transition(self.sde, grid.t, h, grid.u, grid.dt, step.noise)
-        spread = found.by_noise @ found.by_noise.T * grid.dt
-        return GaussianState(self.sde.clip(found.mean), spread)
+        return GaussianState(found.mean, found.by_noise @ found.by_noise.T * grid.dt)
+
+    def told(self, h: Float[Array, " state"], step: Steps) -> tuple[GaussianState, Innovation]:
+        """The same given the row that the step reaches, and how likely that row was."""
+        free = self.without_limits(h, step)
+        return observe(self.sde, self.observation, step.y, step.seen, free)
 
     def guided(self, key: PRNGKeyArray, h: Float[Array, " state"], step: Steps):
         """A draw given the row that the step reaches."""
-        told, _ = observe(self.observation, step.y, step.seen, self(h, step))
+        told, _ = self.told(h, step)
         normal = jr.normal(key, h.shape, h.dtype)
         return self.sde.mirror(told.mean + factor(told.covariance) @ normal)
 
@@ -68,14 +77,14 @@ class Move(eqx.Module):
         grid = step.grid
         dw = jnp.sqrt(grid.dt) * jr.normal(key, h.shape, h.dtype)
         after, _ = self.solver.step(self.sde, grid.t, h, grid.u, grid.dt, dw, step.noise)
-        return self.sde.mirror(after)
+        return self.sde.clip(after)
 
     def weight(
         self, before: Float[Array, " state"], now: Float[Array, " state"], step: Steps
     ) -> Scalar:
         """Ln p(y_k | h_k−1)."""
         del now
-        return observe(self.observation, step.y, step.seen, self(before, step))[1].log_prob
+        return self.told(before, step)[1].log_prob
 
     def joint(
         self, before: Float[Array, " state"], now: Float[Array, " state"], step: Steps

@@ -47,7 +47,8 @@ class Prediction(eqx.Module):
         """Of states that are seen through an observation map, with its noise."""
         sd = jnp.broadcast_to(observation.sd.value, (1, 1, 1, len(observation.names)))
         none = jnp.zeros(states.shape[:2], states.dtype)
-        return cls(observation.mean(states), sd, states, none if path_kl is None else path_kl)
+        means = observation.shown(observation.mean(states))
+        return cls(means, sd, states, none if path_kl is None else path_kl)
 
     def after(self, rows: int) -> "Prediction":
         """Without the first rows."""

@@ -12,7 +12,7 @@ import numpy as np
 from hybridsde._parameters import AbstractParameter, Fixed, Free, Positive, Relative
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Batch
-from hybridsde.hybrid.checks import ENDLESS, INFER, check_bounds, visible
+from hybridsde.hybrid.checks import ENDLESS, INFER, check_bounds, check_saturates, visible
 from hybridsde.hybrid.constraining import constraints_of
 from hybridsde.hybrid.declaration import (
     ENSEMBLE_ACTIVATION,
@@ -168,19 +168,20 @@ def bounds_of(declared: AbstractDeclaration, scale: Scale) -> Fixed | None:
 
 
 def linear_observation(declared: AbstractDeclaration, batch: Batch) -> GaussianObservation:
-    """States, or combinations of them, measured with noise; bounded ones within their limits."""
+    """States, or combinations of them, measured with noise by sensors that may have limits."""
     names, matrix = observation_matrix(declared.observed, tuple(declared.states))
-    limits = None
-    if declared.bounds and not isinstance(declared.observed, Mapping):
-        pairs = check_bounds(declared.bounds, tuple(declared.states), declared.positive)
-        limits = tuple(pairs.get(name, ENDLESS) for name in names)
+    pairs = check_bounds(declared.bounds, tuple(declared.states), declared.positive)
+    bounded = {} if isinstance(declared.observed, Mapping) else pairs
+    sensors = check_saturates(declared.saturates, declared.observed, names, declared.bounds)
+    limits = {name: pair for name, pair in (bounded | sensors).items() if name in names}
     return GaussianObservation(
         matrix=Fixed(jnp.asarray(matrix)),
         sd=noise_of(declared, batch),
         names=names,
         orthonormal=has_orthonormal_rows(matrix),
         positive=tuple(name for name in names if name in declared.positive),
-        limits=limits,
+        limits=tuple(limits.get(name, ENDLESS) for name in names) if limits else None,
+        pinned=tuple(name in bounded for name in names) if limits else None,
     )
 
 

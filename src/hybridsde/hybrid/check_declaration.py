@@ -16,7 +16,7 @@ from hybridsde.hybrid.build import (
     known_drift_of,
     visible_of,
 )
-from hybridsde.hybrid.checks import check_bounds, check_starts_given
+from hybridsde.hybrid.checks import check_bounds, check_saturates, check_starts_given
 from hybridsde.hybrid.declaration import (
     AUTO,
     ENSEMBLE,
@@ -66,6 +66,7 @@ def check_declaration(d: AbstractDeclaration) -> None:
         raise ValueError("`positive` states must be measured directly, not in combinations.")
     _check_choice(d.far, {"fade": 0, "free": 0}, "far")
     check_bounds(d.bounds, states, d.positive)
+    check_saturates(d.saturates, d.observed, d.observations, d.bounds)
     check_knowledge(d.knowledge, states, states + inputs, (*d.positive, *d.bounds))
     if d.knowledge and (d.latent is not None or d.weights != "path"):
         raise ValueError(
@@ -142,8 +143,8 @@ def _check_latent(d: AbstractDeclaration) -> None:
         raise ValueError("`positive` is for states that are measured, not for latent ones.")
     if d.start is not None:
         raise ValueError("With `latent` the start is encoded: leave `start` out.")
-    if d.bounds:
-        raise ValueError("`bounds` are for states that mean something, not for latent ones.")
+    if d.bounds or d.saturates:
+        raise ValueError("Limits are for states that mean something, not for latent ones.")
 
 
 def _numbers(given: Numbers | AbstractParameter) -> np.ndarray:

@@ -16,22 +16,47 @@ def check_bounds(
     bounds: Mapping[str, Sequence[float | int]], states: tuple[str, ...], positive: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
     """Pairs of a lower and a higher limit, by name of a state."""
-    found = {}
-    for name, pair in bounds.items():
-        if name not in states:
-            raise ValueError(
-                f"`bounds` names {name!r}, but the states are {', '.join(states)}."
-                + suggest(name, states)
-            )
+    for name in bounds:
         if name in positive:
             raise ValueError(f"{name!r} is in `positive` and in `bounds`. Keep one of them.")
+    return _pairs(bounds, "bounds", states, "states")
+
+
+def check_saturates(
+    saturates: Mapping[str, Sequence[float | int]],
+    observed: Sequence[str] | Mapping | None,
+    names: tuple[str, ...],
+    bounds: Mapping[str, Sequence[float | int]],
+) -> dict[str, tuple[float, float]]:
+    """Pairs of limits of sensors, by name of what they measure."""
+    if saturates and isinstance(observed, Mapping):
+        raise ValueError("`saturates` is for states that are measured directly.")
+    for name in saturates:
+        if name in bounds:
+            raise ValueError(
+                f"{name!r} is in `bounds` and in `saturates`. Keep `bounds` if the state itself "
+                "ends there, `saturates` if only its sensor does."
+            )
+    return _pairs(saturates, "saturates", names, "measured states")
+
+
+def _pairs(
+    limits: Mapping[str, Sequence[float | int]], key: str, names: tuple[str, ...], what: str
+) -> dict[str, tuple[float, float]]:
+    found = {}
+    for name, pair in limits.items():
+        if name not in names:
+            raise ValueError(
+                f"`{key}` names {name!r}, but the {what} are {', '.join(names)}."
+                + suggest(name, names)
+            )
         try:
             low, high = (float(end) for end in pair)
         except (TypeError, ValueError):
             low = high = math.nan
         if not low < high or not (math.isfinite(low) or math.isfinite(high)):
             raise ValueError(
-                f"`bounds` of {name!r} must be a lower and a higher number, such as [0, 10] or "
+                f"`{key}` of {name!r} must be a lower and a higher number, such as [0, 10] or "
                 f"[0, inf], but are {pair!r}."
             )
         found[name] = (low, high)

@@ -58,6 +58,7 @@ class AbstractDeclaration(ModelSpec):
     interpolation: str = "held"
     latent: Latent | None = None
     bounds: Mapping[str, Sequence[float | int]] = field(default_factory=dict)
+    saturates: Mapping[str, Sequence[float | int]] = field(default_factory=dict)
     exact: Sequence[str] = ()
     sees: Mapping[str, Sequence[str]] | None = None
     far: str = "fade"

@@ -13,6 +13,7 @@ from jax import lax
 
 from hybridsde._types import Array, Float, Int, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
+from hybridsde.estimate.censored import at_limit
 from hybridsde.estimate.estimator import AbstractEstimator, Record
 from hybridsde.estimate.filter import first_state, to_the_end
 from hybridsde.estimate.gaussian import GaussianState
@@ -191,7 +192,7 @@ def paths_after(
         def step(h, x):
             grid, dw, noise = x
             h, _ = solver.step(sde, grid.t, h, grid.u, grid.dt, dw, noise)
-            h = sde.mirror(h)
+            h = sde.clip(h)
             return h, h
 
         _, path = lax.scan(step, h0, (grid, dw, noise))
@@ -296,7 +297,10 @@ def _innovations(
     variance = jnp.einsum("oi,wstij,oj->wsto", c, covariances, c) + model.observation.sd.value**2
     mean, second = weighed(share, expected), weighed(share, variance + expected**2)
     z = (batch.values - mean) / jnp.sqrt(jnp.maximum(second - mean**2, 1e-30))
-    return jnp.where(batch.observed, z, jnp.nan).at[:, 0].set(jnp.nan)
+    plain = batch.observed
+    if model.observation.ends is not None:  # at a limit there is no error to speak of
+        plain = plain & (at_limit(batch.values, model.observation.ends) == 0)
+    return jnp.where(plain, z, jnp.nan).at[:, 0].set(jnp.nan)
 
 
 def usable(log_evidence: Float[Array, "sample series"]) -> Float[Array, "sample series"]:

@@ -5,6 +5,7 @@ gradient and its expected curvature need first derivatives alone (Åström 1980)
 
     g = Σ −e e'/s + ½ s'/s (e²/s − 1),      I = Σ e'ᵀe'/s + ½ (s'/s)ᵀ(s'/s)
 
+A measurement at a limit adds ln Φ(−α) with the gradient −λα' and the curvature δα'ᵀα'; see `Tail`.
 What is known beside equations adds its ln p(K | θ) with its own gradient and curvature, as Gauss
 and Newton have it; see `Constraints`. Everything is in double precision: terms of a library may be
 nearly the same.
@@ -22,6 +23,7 @@ from jax.flatten_util import ravel_pytree
 from hybridsde._parameters import trainable
 from hybridsde._types import Array, Float, PyTree
 from hybridsde.data import Batch
+from hybridsde.estimate.censored import Tail
 from hybridsde.estimate.filter import innovations
 from hybridsde.model import BayesianSDE
 from hybridsde.model.bayesian import NothingLearned
@@ -153,6 +155,7 @@ def _local(
     _, restore = ravel_pytree(moved)
     flat, fill = ravel_pytree(weights)
     count = flat.size
+    has_limits = model.observation.limits is not None
 
     def of_series(series: Batch) -> tuple[tuple[Array, Array, Array], Array]:
         def emit(theta: Float[Array, " number"]):
@@ -162,14 +165,25 @@ def _local(
             found = innovations(changed, sde, solver, one)
             error = jnp.where(found.seen, found.error, 0.0).reshape(-1)
             log = jnp.where(found.seen, jnp.log(found.variance), 0.0).reshape(-1)
-            return (error, log), (error, log, found.seen.reshape(-1))
+            side = jnp.zeros_like(error) if found.side is None else found.side.reshape(-1)
+            return (error, log), (error, log, found.seen.reshape(-1), side)
 
-        (by_error, by_log), (error, log, seen) = jax.jacfwd(emit, has_aux=True)(theta)
+        (by_error, by_log), (error, log, seen, side) = jax.jacfwd(emit, has_aux=True)(theta)
+        at_end, seen = seen & (side != 0), seen & (side == 0)
         weight = jnp.where(seen, jnp.exp(-log), 0.0)
         square = error**2 * weight
         value = -0.5 * jnp.sum(jnp.where(seen, square + log + jnp.log(2 * jnp.pi), 0.0))
         gradient = -(error * weight) @ by_error + 0.5 * (square - seen) @ by_log
         information = (by_error.T * weight) @ by_error + 0.5 * (by_log.T * seen) @ by_log
+        if has_limits:
+            root = jnp.exp(-0.5 * log)
+            alpha = side * error * root
+            slope = (side * root)[:, None] * by_error - 0.5 * alpha[:, None] * by_log
+            tail = Tail.above(alpha)
+            value = value + jnp.sum(jnp.where(at_end, tail.log_share, 0.0))
+            gradient = gradient - jnp.where(at_end, tail.hazard, 0.0) @ slope
+            bend = jnp.where(at_end, tail.narrowing, 0.0)
+            information = information + (slope.T * bend) @ slope
         z = jnp.where(seen, error * jnp.sqrt(weight), jnp.nan)
         return (value, gradient, information), z.reshape(-1, batch.values.shape[-1])
 

@@ -96,6 +96,8 @@ class HybridSDE(AbstractDeclaration):
       states start that are not measured there: a number, a range, the name of an input whose
       first value it is (a dose), or "infer".
     - `bounds`: pairs of limits by name of a state, such as {"level": (0, 10)}; see `Bounds`.
+    - `saturates`: pairs of limits of sensors, by name of what they measure. A measurement at a
+      limit, of a sensor or of a state, says that the state is there or beyond.
     - `exact`: states whose equation is complete: nothing is added to it.
     - `sees`: what the learned part of a state may depend on, by name of the state: states, inputs,
       and "t" unless autonomous. On everything by default.

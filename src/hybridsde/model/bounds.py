@@ -12,8 +12,9 @@ MARGIN = 1e-2
 class Bounds(eqx.Module):
     """Lower and upper limits of all states, infinite where there is none.
 
-    Paths are mirrored at a limit, as a particle is at a wall; the mean of a filter stops there.
-    Equations are asked a little inside, because √x has no slope at 0.
+    Paths stop at a limit until their drift leads them away (projected Euler steps of a reflected
+    process: Pettersson 1995), and so does the mean of a filter; starts are mirrored. Equations are
+    asked a little inside, because √x has no slope at 0.
     """
 
     low: Float[Array, " state"]

@@ -1,6 +1,7 @@
 """What is measured of the state, with Gaussian noise."""
 
 import abc
+import math
 from collections.abc import Mapping, Sequence
 
 import equinox as eqx
@@ -11,6 +12,10 @@ import numpy as np
 from hybridsde._parameters import AbstractParameter, Bounded, Fixed, Positive
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray
 from hybridsde.data.checks import check_names
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf
 
 
 class AbstractObservation(eqx.Module):
@@ -34,6 +39,23 @@ class AbstractObservation(eqx.Module):
             return shown
         low, high = np.array(self.limits, shown.dtype).T
         return jnp.clip(shown, low, high)
+
+    def shown(self, y: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
+        """What sensors show of observations in the numbers of the model: no more than they can."""
+        if self.limits is None:
+            return y
+        low, high = np.array(self.ends, y.dtype).T
+        return jnp.clip(y, low, high)
+
+    @property
+    def ends(self) -> tuple[tuple[float, float], ...] | None:
+        """The limits in the numbers of the model: logarithms where an observation is one."""
+        if self.limits is None:
+            return None
+        return tuple(
+            (_log(low), _log(high)) if name in self.positive else (low, high)
+            for name, (low, high) in zip(self.names, self.limits, strict=True)
+        )
 
     def log_slope(self, y: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
         """Ln |d raw/dy|, which carries densities of y over to densities of raw values."""
@@ -78,6 +100,8 @@ class GaussianObservation(AbstractObservation):
     """Observations that are modelled by their logarithm."""
     limits: tuple[tuple[float, float], ...] | None = eqx.field(static=True, default=None)
     """What the sensors of the observations can show; None: anything."""
+    pinned: tuple[bool, ...] | None = eqx.field(static=True, default=None)
+    """Whether states end where their sensors do; None where there are no limits."""
 
     def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
         """C h."""

@@ -206,7 +206,7 @@ def _filtered(
     def advance(state: GaussianState, x) -> tuple[GaussianState, Array]:
         dt, y, seen = x
         step = EulerMaruyama().transition(sde, jnp.zeros(()), state.mean, jnp.zeros(0), dt, None)
-        return _looked(observation, y, seen, carried(sde, step, dt, state))
+        return _looked(observation, y, seen, carried(step, dt, state))
 
     steps = jnp.concatenate([jnp.zeros(1), given.steps])
     last, evidence = lax.scan(advance, first, (steps, given.values, given.observed))

@@ -29,6 +29,7 @@ def floor_model(truth: FloorSettings, fitted: HybridSDE) -> HybridSDE:
         observed=fitted.observed,
         positive=fitted.positive,
         bounds=fitted.bounds,
+        saturates=fitted.saturates,
         diffusion=truth.diffusion,
         noise=truth.noise,
         start=fitted.start,

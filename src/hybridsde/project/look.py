@@ -189,7 +189,8 @@ def _column_findings(data: Trajectories, columns: pd.DataFrame, settings: Settin
             ends = row["lowest"] if low else -np.inf, row["highest"] if high else np.inf
             found.append(
                 f"{name} stands at an end of its range for {low + high} rows. If the instrument "
-                f"ends there: bounds = {{ {name} = [{float(ends[0])!r}, {float(ends[1])!r}] }}."
+                f"ends there: saturates = {{ {name} = [{float(ends[0])!r}, {float(ends[1])!r}] }}; "
+                "if the quantity itself does, say `bounds` instead."
             )
         positive = row["lowest"] > 0 and row["highest"] > DECADES * row["lowest"]
         if positive and name not in settings.data.positive:

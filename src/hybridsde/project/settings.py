@@ -86,6 +86,8 @@ class DataSettings(_Table):
     """States that cannot be zero or less, such as populations; modelled by their logarithm."""
     bounds: dict[str, Annotated[list[Limit], Field(min_length=2, max_length=2)]] = {}
     """Limits that states cannot pass, such as { level = [0, 10] }; inf where there is none."""
+    saturates: dict[str, Annotated[list[Limit], Field(min_length=2, max_length=2)]] = {}
+    """Limits of sensors whose states go on beyond them, in the same way."""
     test: Share | list[str] | PeriodSettings = 0.2
     """What is kept for scores: a share of the trajectories, names, or { start = …, end = … }."""
     validation: Share | list[str] | PeriodSettings | None = None
@@ -357,6 +359,7 @@ class Settings(_Table):
             positive=tuple(self.data.positive),
             interpolation=self.data.interpolation,
             bounds=self.data.bounds,
+            saturates=self.data.saturates,
             exact=tuple(self.physics.exact),
             sees=self.model.sees or None,
             far=self.model.far,

@@ -39,6 +39,7 @@ states = {states}            # what changes in time and is to be forecast
 # hidden_states = []         # states that exist but are never measured
 # positive = []              # states that cannot be zero or less, modelled by their logarithm
 # bounds = {{ {first} = [0, 10] }}  # limits that a state cannot pass; inf where there is none
+# saturates = {{ {first} = [0, 10] }}  # limits of its sensor, where the state goes on beyond
 # test = 0.2                 # share of trajectories kept for scores, or their names: ["run7"], or
                              # a period of all: {{ start = 100.0 }}
 # validation = 0.15          # of the others, to choose the epoch; likewise

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 
+import jax.numpy as jnp
+import numpy as np
 import pandas as pd
 from rich.table import Table
 from rich.text import Text
 
 from hybridsde.data import Trajectories
+from hybridsde.estimate.censored import at_limit
 from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.build import library_terms, seen_by
 from hybridsde.hybrid.declaration import LIBRARY, PROCESS
@@ -25,7 +28,7 @@ SHOWN = ("mse", "rmse", "nll", "crps", "coverage90")
 
 def overview(project: Project) -> list[Table | Text]:
     """The data, the known equations, and what a fit would do."""
-    return [_data_table(project), *_equations(project), _plan(project)]
+    return [_data_table(project), *_at_limits(project), *_equations(project), _plan(project)]
 
 
 def score_table(scores: Scores, title: str, floor: Scores | None = None) -> Table:
@@ -99,6 +102,25 @@ def _data_table(project: Project) -> Table:
         }
     ).T
     return frame_table(frame.rename_axis("state"), f"{len(data)} trajectories")
+
+
+def _at_limits(project: Project) -> list[Text]:
+    """How many measurements are read as "there or beyond"."""
+    data, limits = project.data, {**project.model.bounds, **project.model.saturates}
+    lines = []
+    for k, name in enumerate(data.states):
+        if name not in limits:
+            continue
+        column = jnp.asarray(data.values[..., k, None], float)
+        low, high = map(float, limits[name])
+        side = np.asarray(at_limit(column, ((low, high),)))[..., 0]
+        count = int(((side != 0) & data.observed[..., k]).sum())
+        if count:
+            lines.append(
+                f"{name}: {count} of {int(data.observed[..., k].sum())} measurements are at a "
+                "limit, and are read as there or beyond."
+            )
+    return [Text("\n".join(lines))] if lines else []
 
 
 def _equations(project: Project) -> list[Text]:

@@ -58,7 +58,7 @@ def rollout(
         h, kl = carry
         whole = _with_layers(bare, layers)
         h, energy = solver.step(whole, x.grid.t, h, x.grid.u, x.grid.dt, x.dw, x.noise)
-        h = whole.mirror(h)
+        h = whole.clip(h)
         return (h, kl + energy), h
 
     def all_paths(one):

@@ -29,6 +29,8 @@ from hybridsde.physics.python_file import python_physics
 from hybridsde.registry import class_of
 
 CLASS = "class"
+LIMITS = ("bounds", "saturates")
+"""Fields that hold pairs of limits by name."""
 PHYSICS_FILE = "physics.py"
 """The copy of a Python file with known physics, in the folder of a run."""
 
@@ -70,7 +72,7 @@ def _read(value: Any, name: str, folder: Path, trust: bool) -> Any:
         return Numerics(**{**value, "typical": pairs, "called": called})
     if name == "knowledge" and isinstance(value, Mapping):
         return Knowledge(**value)
-    if name == "bounds" and isinstance(value, Mapping):
+    if name in LIMITS and isinstance(value, Mapping):
         ends = (-math.inf, math.inf)
         return {
             key: tuple(ends[n] if end is None else end for n, end in enumerate(pair))
@@ -99,7 +101,7 @@ def _plain(value: Any, name: str) -> Any:
         return _physics(value)
     if isinstance(value, Latent | Numerics | Knowledge):
         return asdict(value)
-    if name == "bounds":
+    if name in LIMITS:
         return {key: [_end(end) for end in pair] for key, pair in value.items()}
     if isinstance(value, AbstractParameter):
         return _parameter(value, name)
