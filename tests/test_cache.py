@@ -4,7 +4,11 @@ import os
 import subprocess
 import sys
 
+import jax
+import jax.numpy as jnp
 import pytest
+
+from hybridsde._cache import make_room
 
 PROGRAM = """
 import jax, jax.numpy as jnp
@@ -42,3 +46,17 @@ def test_by_default_in_the_users_cache_folder(tmp_path):
 def test_nothing_is_kept_when_switched_off(tmp_path):
     assert run(tmp_path, HYBRIDSDE_CACHE="off") == "None"
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have other limits")
+def test_programs_are_forgotten_before_memory_maps_run_out():
+    @jax.jit
+    def program(x):
+        return jnp.sin(x) * 2
+
+    program(jnp.ones(3))
+    assert program._cache_size() == 1
+    assert not make_room(most=10**9)
+    assert program._cache_size() == 1
+    assert make_room(most=10)
+    assert program._cache_size() == 0

@@ -1,5 +1,6 @@
 """Compiled programs kept between runs, so that the second start of a command is fast."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -14,6 +15,8 @@ QUICK = ("--xla_backend_optimization_level=1", "--xla_llvm_disable_expensive_pas
 """Flags with which programs compile faster and run no slower, measured on filters."""
 QUICKER = "--xla_cpu_use_fusion_emitters=false"
 """Another, which jax 0.10 knows; a flag that a version does not know ends the process."""
+FULL = 0.4
+"""Of the memory maps that a process may have: compiled programs are then forgotten."""
 
 
 def compile_quickly() -> None:
@@ -38,3 +41,23 @@ def keep_compiled() -> Path | None:
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     return folder
+
+
+def make_room(most: int | None = None) -> bool:
+    """Forget compiled programs before they take all memory maps of the process; whether it did.
+
+    Every program holds some, and a process that runs out of them is ended by the compiler: after
+    some thirty fits of recordings that differ in shape. Programs that are needed again are compiled
+    again, or read from the cache. `most` maps are allowed, by default what the system allows, where
+    it says so.
+    """
+    try:
+        maps = Path("/proc/self/maps").read_bytes().count(b"\n")
+        limit = most or int(Path("/proc/sys/vm/max_map_count").read_text())
+    except (OSError, ValueError):
+        return False
+    if maps < FULL * limit:
+        return False
+    jax.clear_caches()
+    gc.collect()
+    return True

@@ -10,6 +10,7 @@ import jax.random as jr
 import numpy as np
 import pandas as pd
 
+from hybridsde._cache import make_room
 from hybridsde._errors import FitFailed, InputNotice
 from hybridsde._types import Bool
 from hybridsde.certify import UsedData
@@ -258,6 +259,7 @@ def _fit(
 
     Without the rows that are set `apart`, or from where another fit has `begun`.
     """
+    make_room()
     task = Prepared.of(
         model, data, objective, training, langevin, validation=validation, apart=apart
     )

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from hybridsde._cache import make_room
 from hybridsde._devices import same_for_seeds
 from hybridsde._streams import Stream, stream
 from hybridsde._types import Keys
@@ -37,6 +38,7 @@ def fit_many(
     What the learned part is made of must be decided. A fit whose loss was never finite is not an
     error here: it is marked as diverged.
     """
+    make_room()
     task = Prepared.of(model, data, objective, training, validation=validation)
     fitted = task.inference.fit_many(
         task.batch,

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 
+from hybridsde._cache import make_room
 from hybridsde._errors import InputError
 from hybridsde._files import make_folder
 from hybridsde._memory import check_memory
@@ -141,6 +142,7 @@ class Run:
         groups of `paths_per_weight` that share their weights, which is what splits the variance:
         four by default, where that divides `draws`. `estimator` reads the history; see `filter`.
         """
+        make_room()
         self.spec.check(history)
         context = self.spec.context
         if np.any(history.lengths < context):
@@ -400,6 +402,7 @@ class Run:
 
     def _forecasts(self, data: Trajectories, draws: int, seed: int | None) -> dict[str, Any]:
         """What scores of forecasts from the first rows are computed from."""
+        make_room()
         self.subject.check(data)
         check_whole(draws, "draws", least=2)
         self._check_room(draws, data.times.size)
