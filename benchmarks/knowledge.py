@@ -136,8 +136,10 @@ def main() -> None:
     """All systems, one repetition after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=10)
-    parser.add_argument("--only", type=int, nargs="*")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--only", type=int, nargs="*", help="positions among the four")
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--csv", type=Path, help="every repetition")
     parser.add_argument("--read", type=Path, nargs="*", default=[], help="tables of repetitions")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -145,8 +147,10 @@ def main() -> None:
     for number, system in enumerate(SYSTEMS):
         if chosen.only and number not in chosen.only:
             continue
-        for seed in range(chosen.repetitions):
+        for seed in range(chosen.first, chosen.first + chosen.repetitions):
             rows += repetition(system, seed)
+            if chosen.csv:
+                pd.DataFrame(rows).to_csv(chosen.csv, index=False)
             print(pd.DataFrame(rows[-6:]).to_string(), flush=True)
     table = pd.DataFrame(rows)
     groups = table.groupby(["system", "how"], sort=False)

@@ -131,6 +131,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--sizes", type=int, nargs="*", default=[2, 4, 8, 24])
     parser.add_argument("--repetitions", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="the first repetition")
     parser.add_argument("--networks", type=int, default=4)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--csv", type=Path, help="every repetition")
@@ -140,7 +141,7 @@ def main() -> None:
     rows = [row for path in chosen.read for row in pd.read_csv(path).to_dict("records")]
     for name in chosen.only:
         for size in chosen.sizes:
-            for number in range(chosen.repetitions):
+            for number in range(chosen.first, chosen.first + chosen.repetitions):
                 rows += one(name, size, number, name == "friction" and number < chosen.networks)
                 frame = pd.DataFrame(rows)
                 if chosen.csv:
