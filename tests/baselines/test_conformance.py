@@ -61,7 +61,7 @@ WITHOUT_CHANCE = ("persistence", "climatology")
 """Their paths are the same for every seed; measurement noise is not."""
 AT_ONCE = ("analogues", "log-VAR", *WITHOUT_CHANCE)
 """Estimated without iterations, so that there is no history."""
-WITH_INPUTS = ("analogues", "log-VAR")
+WITH_INPUTS = ("analogues", "log-VAR", "linear-Gaussian", *WITHOUT_CHANCE)
 WITHOUT_NOISE = ("DTSBN-S", "linear-Gaussian", "analogues", "log-VAR", *WITHOUT_CHANCE)
 """Noise is estimated with everything else, and cannot be declared."""
 WITH_NOISE = tuple(name for name in SYSTEMS if name not in WITHOUT_NOISE)
@@ -180,7 +180,9 @@ def test_scores_are_in_the_units_of_the_data(name, run):
         ],
         -1,
     )
-    centre = np.stack([np.exp(means[..., 0]), means[..., 1]], -1).mean(0)
+    lognormal = np.exp(means[..., 0] + sd[..., 0] ** 2 / 2)
+    centre = np.stack([lognormal, means[..., 1]], -1).mean(0)
+    centre = np.clip(centre, *np.array(run.metadata.plausible).T)
     wanted = {"nll": np.log(DRAWS) - logsumexp(logs, 0), "mse": (centre - y) ** 2}
     for score, each in wanted.items():
         columns = [*np.mean(each, (0, 1), where=seen), np.mean(each, where=seen)]

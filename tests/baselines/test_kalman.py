@@ -1,5 +1,7 @@
 """The linear-Gaussian system against joint Gaussian distributions written out in full."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,9 +12,10 @@ from helpers import STANDARD_ERRORS, assert_mean_close, assert_variance_close
 from hybridsde._parameters import Fixed
 from hybridsde.baselines import Climatology, LinearGaussian
 from hybridsde.baselines.base import direct
-from hybridsde.baselines.kalman import Matrices, StateSpace, smooth
+from hybridsde.baselines.kalman import Matrices, Rows, StateSpace, smooth
 
-PARTS = ("a", "q", "c", "d", "m0", "p0")
+PARTS = ("a", "b", "q", "c", "d", "m0", "p0")
+INPUTS = 2
 LENGTHS = (6, 4)
 SIZES = [(2, 4), (1, 3), (2, 2), (3, 2)]
 """States and observations. The first two pairs are collapsed, the others are not."""
@@ -25,6 +28,7 @@ def matrices(states: int, obs: int, seed: int = 0) -> Matrices:
     root_q, root_p = 0.4 * rng.normal(size=(2, states, states))
     return Matrices(
         a=0.9 * a / np.abs(np.linalg.eigvals(a)).max(),
+        b=rng.normal(size=(states, INPUTS)),
         q=root_q @ root_q.T + 0.1 * np.eye(states),
         c=rng.normal(size=(obs, states)),
         d=rng.normal(size=obs),
@@ -34,8 +38,9 @@ def matrices(states: int, obs: int, seed: int = 0) -> Matrices:
     )
 
 
-def joint(m: Matrices, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def joint(m: Matrices, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Mean and covariance of x_0 … x_{T−1} as one vector, and the map to all y without d."""
+    rows = len(u)
     states = len(m.a)
     mean, cov = [m.m0], np.zeros((rows, states, rows, states))
     marginal = m.p0
@@ -44,15 +49,15 @@ def joint(m: Matrices, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         for later in range(t, rows):
             cov[later, :, t], cov[t, :, later] = block, block.T
             block = m.a @ block
-        mean.append(m.a @ mean[-1])
+        mean.append(m.a @ mean[-1] + m.b @ u[t])
         marginal = m.a @ marginal @ m.a.T + m.q
     size = rows * states
     return np.concatenate(mean[:-1]), cov.reshape(size, size), np.kron(np.eye(rows), m.c)
 
 
-def condition(m: Matrices, y: np.ndarray, seen: np.ndarray):
+def condition(m: Matrices, y: np.ndarray, seen: np.ndarray, u: np.ndarray | None = None):
     """Mean and covariance of all states of a series given what was seen, and ln p of that."""
-    mean, cov, design = joint(m, len(y))
+    mean, cov, design = joint(m, np.zeros((len(y), m.b.shape[1])) if u is None else u)
     which = seen.ravel()
     h = design[which]
     expected = h @ mean + np.tile(m.d, len(y))[which]
@@ -70,16 +75,26 @@ def recordings(obs: int, seed: int = 1):
     seen = (rng.uniform(size=(*shape, obs)) > 0.3) & recorded[..., None]
     seen[0, 2] = False
     seen[1, 0, 0] = False
-    return np.where(seen, rng.normal(size=(*shape, obs)), 0.0), seen, recorded
+    u = rng.normal(size=(*shape, INPUTS))
+    return np.where(seen, rng.normal(size=(*shape, obs)), 0.0), seen, recorded, u
+
+
+def rows_of(y: np.ndarray, seen: np.ndarray, recorded: np.ndarray, u: np.ndarray) -> Rows:
+    """Numbers as they are."""
+    size, inputs = y.shape[-1], u.shape[-1]
+    units = (np.zeros(size), np.ones(size), np.zeros(inputs), np.ones(inputs))
+    return Rows(y, seen, recorded, u, *units)
 
 
 @pytest.fixture(scope="module", params=SIZES, ids=str)
 def smoothed(request):
     """What `smooth` finds and what it should, series by series."""
     states, obs = request.param
-    m, (y, seen, recorded) = matrices(states, obs), recordings(obs)
-    wanted = [condition(m, y[n, :rows], seen[n, :rows]) for n, rows in enumerate(LENGTHS)]
-    return smooth(m, y, seen, recorded), wanted, states
+    m, (y, seen, recorded, u) = matrices(states, obs), recordings(obs)
+    wanted = [
+        condition(m, y[n, :rows], seen[n, :rows], u[n, :rows]) for n, rows in enumerate(LENGTHS)
+    ]
+    return smooth(m, rows_of(y, seen, recorded, u)), wanted, states
 
 
 def test_the_likelihood_is_that_of_the_joint_distribution(smoothed):
@@ -112,18 +127,18 @@ def state_space(m: Matrices, context: int, names: tuple[str, ...]) -> StateSpace
     """The same system as it is asked for forecasts."""
     arrays = {name: Fixed(jnp.asarray(getattr(m, name), float)) for name in PARTS}
     seen = direct(LinearGaussian(observed=names), jnp.asarray(np.sqrt(m.r), float))
-    return StateSpace(**arrays, observation=seen, context=context)
+    shift = Fixed(jnp.zeros(len(m.a)))
+    return StateSpace(**arrays, shift=shift, observation=seen, context=context)
 
 
 @pytest.mark.parametrize(("states", "obs"), SIZES[1:3])
 def test_filtered_states_are_conditioned_on_the_rows_so_far(states, obs):
-    m, (y, seen, _) = matrices(states, obs), recordings(obs)
+    m, (y, seen, _, u) = matrices(states, obs), recordings(obs)
     model = state_space(m, 1, tuple("abcd"[:obs]))
     for rows in (1, 5):
-        mean, cov, _ = condition(m, y[0, :rows], seen[0, :rows])
-        found = model.filtered(
-            jnp.asarray(y[0, :rows]), jnp.asarray(seen[0, :rows]), jnp.ones(rows, bool)
-        )
+        mean, cov, _ = condition(m, y[0, :rows], seen[0, :rows], u[0, :rows])
+        values, there, inputs = (jnp.asarray(one[0, :rows]) for one in (y, seen, u))
+        found = model.filtered(values, there, jnp.ones(rows, bool), inputs)
         np.testing.assert_allclose(found.mean, mean[-states:], rtol=1e-4, atol=1e-5)
         wanted = cov[-states:, -states:]
         np.testing.assert_allclose(found.covariance, wanted, rtol=1e-4, atol=1e-5)
@@ -147,6 +162,7 @@ def swinging(obs: int = 3, damping: float = 0.95) -> Matrices:
     rng = np.random.default_rng(3)
     return Matrices(
         a=turn,
+        b=np.zeros((2, 0)),
         q=0.3**2 * np.eye(2),
         c=rng.normal(size=(obs, 2)) * units[:, None],
         d=np.array([3.0, -50.0, 0.2])[:obs],
@@ -279,3 +295,57 @@ def test_a_single_step_of_one_series_is_enough():
     data = as_data(np.array([[[1.0, 2.0], [2.0, 1.0]]]), np.array([2]))
     run = hs.fit(LinearGaussian(observed=("a", "b"), states=2, iterations=2), data)
     assert np.isfinite(run.history["loss"]).all()
+
+
+@pytest.fixture(scope="module")
+def driven():
+    """Recordings of a rotation that an input in odd units drives, and a fit to them."""
+    rng, m = np.random.default_rng(8), swinging(2)
+    b, u = np.array([0.02, -0.01]), 300 + 50 * rng.normal(size=(12, 40))
+    x = [rng.normal(size=(12, 2))]
+    for row in range(39):
+        noise = 0.3 * rng.normal(size=(12, 2))
+        x.append(x[-1] @ m.a.T + (u[:, row, None] - 300) * b + noise)
+    states = np.stack(x, 1)
+    y = states @ m.c.T + m.d + np.sqrt(m.r) * rng.normal(size=(12, 40, 2))
+    data = hs.Trajectories.from_arrays(
+        [0.5 * np.arange(40)] * 12, list(y), states=("a", "b"), inputs=list(u[..., None]),
+        input_names=("u",),
+    )  # fmt: skip
+    train, test = data.take(range(10)), data.take([10, 11])
+    declared = LinearGaussian(observed=("a", "b"), inputs=("u",), states=2, given=4)
+    return train, test, hs.fit(declared, train)
+
+
+def test_an_input_is_worth_what_it_explains(driven):
+    """Responses C A^k B do not depend on the coordinates of x; forecasts use what will be given."""
+    train, test, run = driven
+    m, found = swinging(2), of_model(run.forecaster)
+    b = np.array([0.02, -0.01])
+    for k in range(4):
+        wanted = m.c @ np.linalg.matrix_power(m.a, k) @ b
+        response = (found.c @ np.linalg.matrix_power(found.a, k) @ found.b)[:, 0]
+        # Of a slope, from 10 × 39 rows; twice that, because x is not seen itself.
+        error = 2 * np.sqrt(np.diag(m.c @ m.c.T) * 0.3**2 + m.r) / 50 / np.sqrt(390)
+        assert (np.abs(response - wanted) < STANDARD_ERRORS * error).all()
+    blind = replace(run.spec, inputs=())
+    without = hs.fit(blind, replace(train, inputs=train.inputs[..., :0], input_names=()))
+    unaware = without.score(replace(test, inputs=test.inputs[..., :0], input_names=()))
+    assert run.score(test).loc["overall", "crps"] < 0.8 * unaware.loc["overall", "crps"]
+
+
+def test_a_forecast_follows_inputs_of_the_future(driven):
+    """The mean of y_{C+k} moves by C A^{k} B for one unit more of the first input."""
+    _, test, run = driven
+    start, found = test.take([0]).start(4), of_model(run.forecaster)
+    times = test.times[:1, 3:4] + 0.5 * np.arange(1, 4)
+    still = np.full((1, 3, 1), 300.0)
+    pushed = [
+        run.forecast(start, times, inputs=u, draws=20, seed=1).states.to_numpy()[:, 0]
+        for u in (still, still + np.array([100.0, 0, 0])[:, None])
+    ]
+    moved = (pushed[1] - pushed[0])[0]
+    np.testing.assert_allclose(moved[0], 0, atol=1e-3)
+    for k in (0, 1):
+        response = 100 * (found.c @ np.linalg.matrix_power(found.a, k) @ found.b)[:, 0]
+        np.testing.assert_allclose(moved[k + 1], response, rtol=1e-3, atol=1e-3)

@@ -1,5 +1,7 @@
 """Persistence and climatology against closed forms."""
 
+from dataclasses import replace
+
 import jax.random as jr
 import numpy as np
 import pytest
@@ -57,7 +59,10 @@ def test_persistence_scores_are_those_of_a_random_walk():
     train, test = untidy(), untidy(1)
     table = hs.fit(Persistence(observed=NAMES), train).score(test, draws=20)
     elapsed = (test.times - test.times[:, :1])[:, 1:, None]
-    sd = rates(train) * np.sqrt(np.where(elapsed > 0, elapsed, 1.0))
+    apart = np.sqrt(2) * np.stack(
+        [np.std(train.values[..., c][train.observed[..., c]]) for c in range(2)]
+    )
+    sd = np.minimum(rates(train) * np.sqrt(np.where(elapsed > 0, elapsed, 1.0)), apart)
     first, later, seen = test.values[:, :1], test.values[:, 1:], test.observed[:, 1:]
     nll = -norm.logpdf(later, first, sd)
     wanted = np.mean(nll, (0, 1), where=seen)
@@ -205,4 +210,37 @@ def test_persistence_remembers_what_the_last_row_does_not_hold():
     found = run.forecast(data, steps=1, draws=4)
     np.testing.assert_allclose(found.states.values[0, 0, 0], [4.0, 7.0])
     draws = run.forecast(data, steps=1, draws=4000).observations.values[:, 0, 0]
-    np.testing.assert_allclose(draws.std(0), [1.0, np.sqrt(2.0)], rtol=0.06)
+    furthest = np.sqrt(2) * np.std([5.0, 6.0, 7.0])  # less than √2 of a walk of two steps
+    np.testing.assert_allclose(draws.std(0), [1.0, furthest], rtol=0.06)
+
+
+def test_a_walk_of_logarithms_goes_no_further_than_rows_lie_apart():
+    """Else the mean of what cannot be negative grows without end: exp(r² t/2)."""
+    rng = np.random.default_rng(0)
+    values = np.exp(rng.normal(size=(4, 50, 1)))  # nothing to do with the row before
+    data = hs.Trajectories.from_arrays([np.arange(50.0)] * 4, list(values), states=("a",))
+    run = hs.fit(Persistence(observed=("a",), positive=("a",)), data)
+    late = run.forecast(data.take([0]).start(), elapsed=[1.0, 400.0], draws=2000)
+    logs = np.log(late.observations.to_numpy()[:, 0, :, 0])
+    assert_variance_close(logs[:, 1], 2 * np.log(values).var())
+
+
+def test_the_point_forecast_of_climatology_is_the_mean_of_what_cannot_be_negative():
+    """E eʸ = exp(m + s²/2) of a lognormal distribution, and not its median."""
+    rng = np.random.default_rng(1)
+    logs = 0.8 * rng.normal(size=(3, 40, 1))
+    data = hs.Trajectories.from_arrays([np.arange(40.0)] * 3, list(np.exp(logs)), states=("a",))
+    table = hs.fit(Climatology(observed=("a",), positive=("a",)), data).score(data)
+    mean = np.exp(logs.mean() + logs.var() / 2)
+    error = np.mean((np.exp(logs[:, 1:]) - mean) ** 2)
+    np.testing.assert_allclose(table.loc["a", "mse"], error, rtol=1e-3)
+
+
+def test_inputs_are_taken_and_have_no_say():
+    data, rng = untidy(), np.random.default_rng(0)
+    u = rng.normal(size=(*data.times.shape, 1))
+    driven = replace(data, inputs=u, input_names=("u",))
+    for kind in (Persistence, Climatology):
+        plain = hs.fit(kind(observed=NAMES), data).score(data)
+        told = hs.fit(kind(observed=NAMES, inputs=("u",)), driven).score(driven)
+        np.testing.assert_allclose(told.to_numpy(), plain.to_numpy(), rtol=1e-6)

@@ -16,8 +16,10 @@ from typer.testing import CliRunner
 
 from hybridsde import InputError, Run
 from hybridsde.__main__ import app
+from hybridsde._errors import FitFailed
 from hybridsde.baselines import Climatology
 from hybridsde.project import comparison_folder
+from hybridsde.project.compare import others
 from hybridsde.project.project import Project
 
 SHORT = (
@@ -65,6 +67,42 @@ def test_check_says_what_a_fit_would_do(project):
     assert "dx/dt = growth*x - eaten*x*y + learned" in result.output
     assert "dy/dt = learned" in result.output
     assert "8 trajectories" in result.output
+    assert re.search(r"\d for test \(run0\d", result.output)
+
+
+def test_check_says_of_zeros_in_one_line(project, tmp_path):
+    """And not with a line of the source."""
+    table = pd.read_csv(project / "recordings.csv")
+    table.loc[table.groupby("run").cumcount() == 3, "x"] = 0.0
+    table.to_csv(tmp_path / "recordings.csv", index=False)
+    text = (project / "settings.toml").read_text()
+    text = re.sub(r"(?m)^positive = .*$", "", text).replace("[data]", '[data]\npositive = ["x"]', 1)
+    (tmp_path / "settings.toml").write_text(text)
+    result = call("check", tmp_path / "settings.toml")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"note: \d values of positive states", result.output)
+    assert ".py:" not in result.output
+
+
+def test_a_fit_that_never_was_finite_ends_with_three(project, tmp_path, monkeypatch):
+    def lost(*args, **kwargs):
+        raise FitFailed("x is not finite at t = 1")
+
+    monkeypatch.setattr(Project, "fit_into", lost)
+    result = call("fit", project / "settings.toml", "--out", tmp_path / "run")
+    assert result.exit_code == 3
+    assert "failed: x is not finite at t = 1" in result.output
+
+
+def test_simple_systems_are_told_of_inputs(project, tmp_path):
+    """None of them is left out where recordings are driven."""
+    table = pd.read_csv(project / "recordings.csv")
+    table.assign(u=table["t"] > 0.5).astype({"u": float}).to_csv(tmp_path / "recordings.csv")
+    text = (project / "settings.toml").read_text()
+    (tmp_path / "settings.toml").write_text(text.replace("[data]", '[data]\ninputs = ["u"]', 1))
+    opened = Project.open(str(tmp_path / "settings.toml"))
+    found = {one.method: one.spec for one in others(opened, "persistence,climatology,analogues")}
+    assert [tuple(spec.inputs) for spec in found.values()] == [("u",)] * 3
 
 
 def test_init_guesses_columns(project, tmp_path):

@@ -299,9 +299,10 @@ def test_a_last_epoch_that_ends_over_a_cliff_is_not_kept(getkey):
 def test_a_fit_without_any_finite_loss_says_so(getkey):
     model, batch = untrained(getkey())
     lost = eqx.tree_at(lambda m: m.known.physics.parameters["k"].frozen, model, jnp.array(jnp.nan))
-    with pytest.warns(FitDiverged):
+    with pytest.warns(FitDiverged, match="no epoch had a finite loss") as said:
         fitted = train(lost, batch, bayes(), training=Training(epochs=2), key=getkey())
     assert fitted.diverged
+    assert "is kept" not in str(said[0].message)
 
 
 def test_an_exploding_loss_is_noticed_while_it_is_finite(getkey):

@@ -1,5 +1,7 @@
 """Positive states: logarithms inside, raw units outside."""
 
+import warnings
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 import hybridsde as hs
+from helpers import assert_mean_close
 from hybridsde.data import Batch
 from hybridsde.forecast import AbstractForecaster, Prediction, evaluate
 from hybridsde.model import AbstractObservation
@@ -78,7 +81,7 @@ def test_densities_of_raw_values_are_those_of_a_lognormal(getkey):
     z = 0.1 / 0.3
     expected = 0.5 * z**2 + np.log(0.3) + 0.5 * np.log(2 * np.pi) + np.log(x).mean()
     np.testing.assert_allclose(scores["nll"][0], expected, rtol=1e-4)
-    mse = np.mean((np.exp(np.log(x) + 0.1) - x) ** 2)
+    mse = np.mean((np.exp(np.log(x) + 0.1 + 0.3**2 / 2) - x) ** 2)  # the mean of a measurement
     np.testing.assert_allclose(scores["mse"][0], mse, rtol=1e-4)
 
 
@@ -95,3 +98,41 @@ def test_densities_of_raw_values_are_those_of_a_lognormal(getkey):
 def test_bad_declarations(changes, message):
     with pytest.raises(ValueError, match=message):
         declare(**changes)
+
+
+def test_a_logarithm_without_end_is_no_warning():
+    """Such a draw is counted and cut off; see `say_implausible`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = declare().raw_states(np.array([[1000.0, 5.0]]))
+    np.testing.assert_array_equal(found, [[np.inf, 5.0]])
+
+
+def test_one_wild_draw_decides_no_score(getkey):
+    """It counts as the end of the plausible range, in every score that is an average of draws."""
+    observation = declare(noise=0.1).init(declare().batch(DATA), key=getkey()).observation
+    batch = declare().batch(DATA)
+    rng = np.random.default_rng(3)
+    states = jnp.asarray(
+        np.asarray(batch.values) + 0.1 * rng.normal(size=(50, *batch.values.shape))
+    )
+    wild = states.at[0].set(80.0)
+    ends = jnp.array([[0.0, 20.0], [-20.0, 20.0]])
+    calm, other = (
+        evaluate(Same(observation, 1, one), batch, 50, plausible=ends, key=getkey())
+        for one in (states, wild)
+    )
+    assert float(other["implausible"][-1]) == pytest.approx(1 / 50)
+    for name in ("rmse", "crps"):
+        assert float(other[name][0]) < float(calm[name][0]) + 20 / 50
+    assert np.isfinite(other["nll_gaussian"]).all()
+    assert float(other["nll_gaussian"][0]) < 5
+
+
+def test_the_mean_of_a_measurement_is_that_of_a_lognormal(getkey):
+    """E exp(y + ε) = exp(y + σ²/2), against draws."""
+    observation = declare(noise=0.5).init(declare().batch(DATA), key=getkey()).observation
+    y = jnp.array([0.3, 2.0])
+    drawn = observation.raw(y + 0.5 * jax.random.normal(getkey(), (20000, 2)))
+    assert_mean_close(np.asarray(drawn), np.asarray(observation.expected(y, jnp.full(2, 0.5))))
+    np.testing.assert_allclose(observation.numbers(observation.raw(y)), y, rtol=1e-6)

@@ -65,6 +65,24 @@ def test_a_long_table_is_recognised(tmp_path):
     assert found["id"] == "subject"
 
 
+def test_a_long_table_may_hold_what_stays_the_same_in_a_recording(tmp_path):
+    """As drug studies do: dose and weight of a subject beside what was measured."""
+    rows = ["id,time,amt,dv,dvid,wt"]
+    rows += [
+        f"{s},{t},{100 * s if t == 0 else ''},{t * 1.5 + s},{q},{60 + s}"
+        for s in (1, 2)
+        for t in range(8)
+        for q in ("conc", "effect")
+    ]
+    found = guess(tmp_path, "\n".join(rows))
+    assert (found["quantity"], found["value"]) == ("dvid", "dv")
+    assert found["states"] == ["conc", "effect"]
+    rows = [one.replace("dv,", "level,", 1) for one in rows[:1]] + rows[1:]
+    rows = [",".join(cell for k, cell in enumerate(one.split(",")) if k != 2) for one in rows]
+    found = guess(tmp_path, "\n".join(rows))
+    assert (found["quantity"], found["value"]) == ("dvid", "level")
+
+
 def test_one_word_among_the_times_does_not_hide_them(tmp_path):
     """Reading names the cell; another column must not be taken for the time instead."""
     rows = [f"{'oops' if k == 7 else k * 0.5},{k**2},{(k * 7) % 5}" for k in range(20)]

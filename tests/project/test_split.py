@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import hybridsde as hs
+from hybridsde import InputNotice
 from hybridsde.project.split import Period, Split
 
 
@@ -59,7 +60,8 @@ def test_a_single_long_recording_spares_a_block_after_a_gap():
 
 
 def test_a_single_short_recording_spares_none():
-    split = Split.of(recordings(1, 60), 0.2, 0.15, seed=0)
+    with pytest.warns(InputNotice, match="validation is 0.15, but there is 1 recording"):
+        split = Split.of(recordings(1, 60), 0.2, 0.15, seed=0)
     assert split.validation is None
 
 

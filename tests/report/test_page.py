@@ -4,6 +4,9 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import pytest
 
 import hybridsde as hs
@@ -111,3 +114,16 @@ def test_a_system_that_moves_in_equal_steps_has_a_page_where_recordings_end_at_d
     assert run.metadata.interval is not None
     text, _ = page_of(run, shorter, tmp_path / "run")
     assert "Forecasts of held-out recordings" in text
+
+
+def _lost(numbers):
+    return jax.tree.map(lambda leaf: leaf * jnp.nan, numbers)
+
+
+@pytest.mark.filterwarnings("ignore::hybridsde.InputNotice")
+def test_scores_that_are_no_numbers_are_dashes(tmp_path):
+    data = wiggles(series=8)
+    run = hs.fit(hs.baselines.Climatology(observed=("x", "y")), data)
+    lost = eqx.tree_at(lambda f: f.mean, run.forecaster, replace_fn=_lost)
+    text, _ = page_of(replace(run, forecaster=lost), data, tmp_path / "run")
+    assert re.search(r'class="card"><b>–</b><span>CRPS', text)

@@ -94,6 +94,16 @@ class NoInputs:
         return ()
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WithInputs:
+    """A system that takes recordings with inputs.
+
+    - `inputs`: their names.
+    """
+
+    inputs: Sequence[str] = ()
+
+
 class AbstractSameShape(AbstractBaseline):
     """A system whose arrays have shapes that follow from its declaration."""
 

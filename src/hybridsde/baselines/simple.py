@@ -8,7 +8,10 @@ import jax.numpy as jnp
 from hybridsde._parameters import Fixed, Relative
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.baselines.base import (
-    AbstractSimpleBaseline,
+    AbstractEstimatedBaseline,
+    AbstractSameShape,
+    FixedContext,
+    WithInputs,
     direct,
 )
 from hybridsde.data import Batch
@@ -21,8 +24,12 @@ SHORTEST = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Persistence(AbstractSimpleBaseline):
-    """Everything stays as it was last seen: a random walk without drift."""
+class Persistence(WithInputs, FixedContext, AbstractSameShape, AbstractEstimatedBaseline):
+    """Everything stays as it was last seen: a random walk without drift.
+
+    After a long time it has gone no further than two rows that have nothing to do with each other
+    lie apart.
+    """
 
     @property
     def name(self) -> str:
@@ -31,8 +38,8 @@ class Persistence(AbstractSimpleBaseline):
 
     @property
     def requirements(self) -> Requirements:
-        """No inputs; recordings as they are."""
-        return Requirements(inputs=False, whole=True)
+        """Recordings as they are; inputs have no say."""
+        return Requirements(whole=True)
 
     def check_settings(self) -> None:
         """Anything goes."""
@@ -44,8 +51,14 @@ class Persistence(AbstractSimpleBaseline):
         steps = jnp.where(batch.steps > 0, batch.steps, 1.0)[..., None]
         square = jnp.mean(jnp.diff(batch.values, axis=1) ** 2 / steps, (0, 1), where=seen)
         rate = jnp.sqrt(jnp.where(square > 0, square, 1.0))
-        unseen = Fixed(Standardiser.of(batch.values, batch.observed).mean)
-        return RandomWalk(observation=direct(self, rate), unseen=unseen, context=self.given)
+        usual = Standardiser.of(batch.values, batch.observed)
+        return RandomWalk(
+            observation=direct(self, rate),
+            unseen=Fixed(usual.mean),
+            furthest=Fixed(jnp.sqrt(2.0) * usual.sd),
+            rate=Fixed(rate),
+            context=self.given,
+        )
 
     def estimate(self, batch: Batch, callbacks: tuple[Callback, ...]) -> Fitted[AbstractForecaster]:
         """At once."""
@@ -54,11 +67,19 @@ class Persistence(AbstractSimpleBaseline):
 
 
 class RandomWalk(AbstractForecaster):
-    """y(t) ~ N(y₀, r² t), r the `sd` of the observation."""
+    """y(t) ~ N(y₀, min(r² t, 2 s²)), r the `sd` of the observation, s that of all rows.
+
+    2 s² is the variance of the difference of two independent rows. Without it the walk of a
+    logarithm has a mean that grows without end.
+    """
 
     observation: GaussianObservation
     unseen: Fixed
     """What stands in for a value that none of the given rows holds."""
+    furthest: Fixed
+    """√2 s, as it was estimated."""
+    rate: Fixed
+    """r, as it was estimated: calibration of r widens s likewise."""
     context: int = eqx.field(static=True)
 
     def last(
@@ -90,7 +111,8 @@ class RandomWalk(AbstractForecaster):
         elapsed = times[..., None] - when[:, None]
         # A moment at least, so that a time that was given already has a density.
         elapsed = jnp.maximum(elapsed, SHORTEST * times[:, -1, None, None])
-        sd = self.observation.sd.value * jnp.sqrt(elapsed)
+        furthest = self.furthest.value * self.observation.sd.value / self.rate.value
+        sd = jnp.minimum(self.observation.sd.value * jnp.sqrt(elapsed), furthest)
         return Prediction.of_observations(jnp.broadcast_to(means, (draws, *means.shape)), sd[None])
 
     def spreads(self) -> dict[str, Relative]:
@@ -103,7 +125,7 @@ class RandomWalk(AbstractForecaster):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Climatology(AbstractSimpleBaseline):
+class Climatology(WithInputs, FixedContext, AbstractSameShape, AbstractEstimatedBaseline):
     """Every column has its mean and spread over all training rows, whatever was seen."""
 
     @property
@@ -113,8 +135,8 @@ class Climatology(AbstractSimpleBaseline):
 
     @property
     def requirements(self) -> Requirements:
-        """No inputs; recordings as they are."""
-        return Requirements(inputs=False, whole=True)
+        """Recordings as they are; inputs have no say."""
+        return Requirements(whole=True)
 
     def check_settings(self) -> None:
         """Anything goes."""

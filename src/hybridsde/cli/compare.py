@@ -60,7 +60,15 @@ def compare(
     from hybridsde._files import write_whole
     from hybridsde.cli.engines import LOCAL, executor_of, job_progress, settle_devices
     from hybridsde.engine.comparison import FOLDER, ComparisonJob, compare_through
-    from hybridsde.project.compare import others, summarise, variants, verdict
+    from hybridsde.project.compare import (
+        OF,
+        by_observation,
+        headline,
+        others,
+        summarise,
+        variants,
+        verdict,
+    )
     from hybridsde.project.comparison_folder import backtest_into, check_folder, compare_into
     from hybridsde.project.project import Project
     from hybridsde.project.recordings import horizon_of
@@ -116,10 +124,17 @@ def compare(
         typer.echo(table.to_json(orient="records", indent=1))
         return
     shown = table.assign(variant=variant_names(table)).set_index("variant")
-    columns = ["rmse", "nll", "crps", "crps_se", "coverage90"]
+    by = headline(table)
+    columns = [by.replace("crps", "rmse"), "nll", by, f"{by}_se", "coverage90"]
+    units = ", errors in spreads of the data" if by != "crps" else ""
     console.print(
-        frame_table(shown.reindex(columns=columns), f"Held-out trajectories, {seeds} seeds")
+        frame_table(shown.reindex(columns=columns), f"Held-out trajectories, {seeds} seeds{units}")
     )
+    each = by_observation(table, "crps")
+    if each:
+        own = shown.reindex(columns=each)
+        own.columns = [name.split(OF, 1)[1] for name in each]
+        console.print(frame_table(own, "CRPS of each state, in its own units"))
     if by_lead is not None:
         console.print(frame_table(lead_summary(by_lead), f"CRPS by rows ahead, {seeds} seeds"))
     said = verdict(table)

@@ -94,8 +94,8 @@ def check(config: Config) -> None:
     console = Console()
     with notices(console):
         project = Project.open(config)
-    for part in overview(project):
-        console.print(part)
+        for part in overview(project):
+            console.print(part)
     console.print(f"All is well. Next: hybridsde fit {config} --out runs/{config.stem}")
 
 
@@ -141,8 +141,8 @@ def fit(
         again = ("fit", config, "--out", out)
         with resumable(*again), fit_progress(Console(quiet=quiet)) as watch:
             run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
-    for part in fit_notes(run, project.split.train):
-        console.print(part, soft_wrap=True, highlight=False)
+        for part in fit_notes(run, project.split.train):
+            console.print(part, soft_wrap=True, highlight=False)
     if run.metadata.test_scores is not None:
         title = "Forecasts of held-out trajectories"
         console.print(score_table(run.metadata.test_scores, title, run.metadata.floor))

@@ -220,9 +220,11 @@ def _check_pairs(frame: pd.DataFrame, clean: pd.DataFrame, columns: Columns) -> 
         row = int(clean.index[twice[0]])
         one = clean.loc[row]
         whose = "" if columns.id is None else f" of {one[ID]!r}"
+        apart = ", or name the column that tells trajectories apart as `id`"
         raise InputError(
-            f"{place(frame, row)}: time {one[TIME]:g}{whose} is there twice. Merge the rows, "
-            f"or name the column that tells trajectories apart as `id`."
+            f"{place(frame, row)}: time {one[TIME]:g}{whose} is there twice. Merge the rows"
+            f"{apart if columns.id is None else ''}. Where a column names what a row measures, "
+            "say so: `quantity`, and `value` for the column that holds it."
         )
 
 

@@ -174,7 +174,8 @@ def _drive(
     lost = state.diverged | ~jnp.isfinite(state.best_loss)
     diverged = np.asarray(lost)
     if diverged.any():
-        warnings.warn(_advice(diverged, np.asarray(state.epoch)), FitDiverged, stacklevel=4)
+        ever = np.asarray(jnp.isfinite(state.best_loss))
+        warnings.warn(_advice(diverged, np.asarray(state.epoch), ever), FitDiverged, stacklevel=4)
     keep_best = lost | state.fallen | (problem.validation is not None)
     parameters = jax.tree.map(
         lambda best, last: jnp.where(_align(keep_best, best), best, last),
@@ -211,14 +212,21 @@ def _sample(
     return replace(fitted, model=model, diverged=np.asarray(fitted.diverged | stuck))
 
 
-def _advice(diverged: np.ndarray, epoch: np.ndarray) -> str:
+def _advice(diverged: np.ndarray, epoch: np.ndarray, ever: np.ndarray) -> str:
+    """What happened to fits that were lost, and what may help; `ever`: some epoch was finite."""
     which = (
         "The fit diverged and was stopped"
         if diverged.ndim == 0
         else f"{diverged.sum()} of {diverged.size} fits diverged and were stopped"
     )
+    never = int((diverged & ~ever).sum())
+    kept = "the best state before that is kept"
+    if never:
+        kept = "no epoch had a finite loss, so there is nothing to keep"
+        if never < diverged.sum():
+            kept = f"{never} of them never had a finite loss; of the others the best state is kept"
     return (
-        f"{which} (first after epoch {epoch[diverged].min()}); the best state before that is kept. "
+        f"{which} (first after epoch {epoch[diverged].min()}); {kept}. "
         "Try a smaller `learning_rate`, a smaller `clip`, more solver `substeps`, shorter windows, "
         "or standardised states, and check the units of the physics."
     )

@@ -24,7 +24,8 @@ def evaluate(
     """Every score of forecasts of the rows after the given ones, in the units of the data.
 
     One number per observation, then one over all of them. All draws are independent: each has its
-    own weights. `mse_all` counts the given rows too. Draws outside the `plausible` range of an
+    own weights. The point forecast is the mean of what would be measured, of every system.
+    `mse_all` counts the given rows too. Draws outside the `plausible` range of an
     observation count as its nearer end; `implausible` is their share. Can be mapped over
     repetitions.
     """
@@ -47,12 +48,15 @@ def evaluate_by(
     later = whole.after(context)
     values, raw = batch.values[:, context:], observation.raw
     slope = observation.log_slope(values)
+    held = later.means
+    if plausible is not None:
+        held = jnp.clip(held, *observation.numbers(plausible.T))
     densities = {
         "nll": mixture_nll(later.means, later.sd, values) + slope,
-        "nll_gaussian": gaussian_nll(later.means, later.sd, values) + slope,
+        "nll_gaussian": gaussian_nll(held, later.sd, values) + slope,
     }
     seen = batch.observed[:, context:]
-    drawn, means = raw(later.draws(key=noise_key)), raw(whole.means)
+    drawn, means = raw(later.draws(key=noise_key)), observation.expected(whole.means, whole.sd)
     outside = jnp.zeros(drawn.shape[-1] + 1)
     if plausible is not None:
         left = implausible(drawn, plausible).mean(0)

@@ -19,6 +19,8 @@ ROWS_AT_ONCE = 1_000_000
 """Steps of sampled futures in one call, which bounds the memory that they take."""
 MOST_PAST = 5_000
 """A forecast looks back at so many rows at most: a filter has long forgotten those before."""
+ANYTHING = (-np.inf, np.inf)
+"""The plausible range of a state that nobody measured."""
 PATHS_PER_WEIGHT = 4
 """Futures that share their weights, where the number of draws allows it."""
 
@@ -73,13 +75,17 @@ def labelled(
 ) -> Forecast:
     """A prediction in the units of the data, with names; what is not plausible is said."""
     seen = forecaster.observation.raw(found.draws(key=noise_key))
+    states = spec.raw_states(np.asarray(found.states))
     if plausible is not None:
         ends = jnp.asarray(plausible)
         say_implausible(float(implausible(seen, ends).mean()))
         seen = cut_off(seen, ends)
+        named = dict(zip(spec.observations, plausible, strict=True))
+        low, high = np.array([named.get(name, ANYTHING) for name in spec.state_names]).T
+        states = np.clip(states, low, high)
     where = (clock, history.ends, history.ids)
     return Forecast(
-        label(spec.raw_states(np.asarray(found.states)), *where, spec.state_names, "state"),
+        label(states, *where, spec.state_names, "state"),
         label(spec.raw_observations(np.asarray(seen)), *where, spec.observations, "obs"),
         paths_per_weight,
     )

@@ -209,7 +209,8 @@ class ModelSpec(abc.ABC):
     def raw_states(self, h: np.ndarray) -> np.ndarray:
         """States in the units of the data."""
         logarithms = np.array([name in self.positive for name in self.state_names])
-        found = np.where(logarithms, np.exp(np.where(logarithms, h, 0.0)), h)
+        with np.errstate(over="ignore"):  # what is endless is said, and cut off
+            found = np.where(logarithms, np.exp(np.where(logarithms, h, 0.0)), h)
         return found + self.offset_of(self.state_names) if self.offsets else found
 
     def raw_observations(self, seen: np.ndarray) -> np.ndarray:

@@ -40,6 +40,21 @@ class AbstractObservation(eqx.Module):
         low, high = np.array(self.limits, shown.dtype).T
         return jnp.clip(shown, low, high)
 
+    def expected(
+        self, y: Float[Array, "*batch obs"], sd: Float[Array, "*#batch obs"]
+    ) -> Float[Array, "*batch obs"]:
+        """E raw(y + ε), ε ~ N(0, sd²): exp(y + sd²/2) where y is a logarithm (lognormal mean).
+
+        Limits of sensors are those of `raw`: what noise does beyond them is left out.
+        """
+        return self.raw(jnp.where(self._logarithms(), y + sd**2 / 2, y) if self.positive else y)
+
+    def numbers(self, raw: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
+        """The inverse of `raw` without limits: logarithms where an observation is one."""
+        if not self.positive:
+            return raw
+        return jnp.where(self._logarithms(), jnp.log(jnp.maximum(raw, 0.0)), raw)
+
     def shown(self, y: Float[Array, "*batch obs"]) -> Float[Array, "*batch obs"]:
         """What sensors show of observations in the numbers of the model: no more than they can."""
         if self.limits is None:

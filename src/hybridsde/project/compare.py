@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError, InputNotice
+from hybridsde._types import Float
 from hybridsde.fit import Callback, CallbackFactory, Training
 from hybridsde.forecast import ModelSpec
 from hybridsde.hybrid import HybridSDE
@@ -19,6 +20,7 @@ from hybridsde.project.floor import BRIEFLY, floor_loss, floor_model
 from hybridsde.project.project import Project, plain_scores
 from hybridsde.registry import SIMPLE, SYSTEMS
 from hybridsde.run import Run, fit_many
+from hybridsde.run.choice import spread_of
 
 PROPOSED, QUICK, ALL = "proposed", "simple", "all"
 """Which other systems to compare with: none, the simple ones, all of them, or some by name."""
@@ -30,6 +32,12 @@ EVIDENCE, BAYES, PAC_BAYES = "evidence", "bayes", "pac-bayes"
 """Of the learned part: of a library, and of networks without and with the PAC term."""
 Part = tuple[str, str]
 """Method and objective."""
+SCALED = "_scaled"
+"""Behind the name of a score: in spreads of the data, averaged over what is measured."""
+OF = ":"
+"""Between a score and the one observation that it is of."""
+EACH = ("rmse", "crps", "coverage90")
+"""Scores that are kept of every observation."""
 
 
 def name_of(method: str, objective: str) -> str:
@@ -195,6 +203,7 @@ def repeat(
         callbacks=callbacks,
     )
     settings, draws = project.settings.model_dump(), project.settings.forecast.draws
+    spread = spread_of([project.split.train])
     kept, rows = [], []
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -202,11 +211,40 @@ def repeat(
             table = run.score(project.test, draws=draws)
             known = replace(run.metadata, settings=settings, test_scores=plain_scores(table))
             kept.append(replace(run, metadata=known))
-            rows.append({**table.loc["overall"], "seed": run.seed, "diverged": run.diverged})
+            rows.append({**score_row(table, spread), "seed": run.seed, "diverged": run.diverged})
     for message in dict.fromkeys(str(one.message) for one in said):
         warnings.warn(f"{candidate.name}: {message}", InputNotice, stacklevel=2)
     scores = pd.DataFrame(rows).assign(method=candidate.method, objective=candidate.objective)
     return Compared(candidate, tuple(kept), scores)
+
+
+def score_row(table: pd.DataFrame, spread: Float[np.ndarray, " obs"]) -> dict[str, float]:
+    """The scores of a fit in one row: over all values and, where there are several observations,
+    of each and in spreads of the data.
+
+    Errors in kilograms and in volts have no sum; in spreads, each observation counts alike.
+    """
+    row = {str(name): float(value) for name, value in table.loc["overall"].items()}
+    each = table.drop(index="overall")
+    if len(each) == 1:
+        return row
+    for name in ("rmse", "crps"):
+        row[f"{name}{SCALED}"] = float(np.mean(each[name].to_numpy(float) / spread))
+    for name in EACH:
+        of_each = dict(zip(map(str, each.index), each[name].to_numpy(float), strict=True))
+        row |= {f"{name}{OF}{observation}": float(value) for observation, value in of_each.items()}
+    return row
+
+
+def headline(scores: pd.DataFrame) -> str:
+    """The score by which systems are judged: CRPS, in spreads where units would mix."""
+    return f"crps{SCALED}" if f"crps{SCALED}" in scores else "crps"
+
+
+def by_observation(table: pd.DataFrame, score: str) -> list[str]:
+    """The columns that hold this score of each observation; none where there is only one."""
+    first = f"{score}{OF}"
+    return [name for name in table if name.startswith(first) and not name.endswith("_se")]
 
 
 def parts_of(scores: pd.DataFrame) -> list[Part]:
@@ -222,7 +260,8 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     for method, objective in parts_of(scores):
         group = scores.loc[(scores["method"] == method) & (scores["objective"] == objective)]
         row = {"method": method, "objective": objective, "seeds": len(group)}
-        for name in ("rmse", "nll", "crps", "coverage90"):
+        further = [name for name in scores if name.endswith(SCALED) or OF in name]
+        for name in ("rmse", "nll", "crps", "coverage90", *further):
             row[name] = group[name].mean()
             row[f"{name}_se"] = group[name].std(ddof=1) / np.sqrt(group[name].count())
         rows.append(row)
@@ -236,14 +275,16 @@ def verdict(table: pd.DataFrame) -> str | None:
     others = table[(table["objective"] == OWN) & (table["method"] != FLOOR)]
     if not len(own) or not len(others):
         return None
-    best, other = (one.iloc[int(np.argmin(one["crps"]))] for one in (own, others))
-    if not other["crps"] < best["crps"]:
+    by = headline(table)
+    best, other = (one.iloc[int(np.argmin(one[by]))] for one in (own, others))
+    if not other[by] < best[by]:
         return None
-    error = np.hypot(np.nan_to_num(best["crps_se"]), np.nan_to_num(other["crps_se"]))
-    sure = "" if best["crps"] - other["crps"] > 2 * error else ", within the noise of the seeds"
+    error = np.hypot(np.nan_to_num(best[f"{by}_se"]), np.nan_to_num(other[f"{by}_se"]))
+    sure = "" if best[by] - other[by] > 2 * error else ", within the noise of the seeds"
+    units = ", in spreads of the data" if by != "crps" else ""
     return (
         f"{other['method']} forecasts these recordings better than the {best['method']} (CRPS "
-        f"{other['crps']:.4g} against {best['crps']:.4g}{sure}). Use it, or find out what the "
+        f"{other[by]:.4g} against {best[by]:.4g}{units}{sure}). Use it, or find out what the "
         "equations or the settings lack."
     )
 

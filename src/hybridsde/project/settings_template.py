@@ -22,6 +22,8 @@ IDS = (
 )  # fmt: skip
 LONG_FRAME = ("unique_id", "ds", "y")
 """Columns of a table as forecasting libraries write it; others drive the system."""
+VALUES = ("value", "dv", "y", "conc", "concentration", "measurement", "result", "reading")
+"""What the column of values is called in tables that name the quantity in another."""
 INPUTS = ("u", "input", "control", "dose", "command", "setpoint", "inflow")
 
 TEMPLATE = """\
@@ -154,7 +156,8 @@ def _long(
 ) -> tuple[str, str, list[str]] | None:
     """The columns of a long table: which names the quantity, which holds it, and the quantities.
 
-    A column of a few words, beside a single one of numbers, where times repeat.
+    A column of a few words where times repeat, beside one of numbers; others stay the same in a
+    recording, as a dose or a weight does, or are called otherwise.
     """
     keys = [name for name in (identity, time) if name]
     if not frame.duplicated(keys).any():
@@ -163,10 +166,22 @@ def _long(
         words = [str(one) for one in frame[name].dropna().unique()[: MOST_QUANTITIES + 1]]
         told = name not in (*keys, *numeric) and 1 < len(words) <= MOST_QUANTITIES
         if told and all(word.isidentifier() for word in words):
-            values = [one for one in numeric if one not in keys and one.lower() not in IDS]
-            if len(values) == 1 and not frame.duplicated([*keys, name]).any():
-                return name, values[0], words
+            value = _value(frame, identity, [one for one in numeric if one not in keys])
+            if value is not None and not frame.duplicated([*keys, name]).any():
+                return name, value, words
     return None
+
+
+def _value(frame: pd.DataFrame, identity: str | None, numeric: list[str]) -> str | None:
+    """The column that holds the values of a long table; None where several may."""
+    numeric = [one for one in numeric if one.lower() not in IDS]
+    called = [one for one in numeric if one.lower() in VALUES]
+    if len(called) != 1 and identity is not None:
+        groups = frame.groupby(identity)
+        called = [one for one in numeric if int(np.max(groups[one].nunique())) > 1]
+    elif len(called) != 1:
+        called = numeric
+    return called[0] if len(called) == 1 else None
 
 
 def _blocks(frame: pd.DataFrame, time: str, numeric: list[str]) -> str | None:

@@ -1,6 +1,7 @@
 """Which recordings are trained on, which choose the epoch, and which are kept for scores."""
 
 import io
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from hybridsde._errors import InputError, suggest
+from hybridsde._errors import InputError, InputNotice, suggest
 from hybridsde.data import Columns, Trajectories, from_frame, to_frame
 
 ID, TIME, PART, ORIGIN = "series id", "series time", "series part", "recording"
@@ -161,7 +162,17 @@ def _in_time(data: Trajectories, test: float) -> tuple[Trajectories, Trajectorie
 
 def _end_blocks(data: Trajectories, share: float) -> tuple[Trajectories, Trajectories | None]:
     """The end of each long recording, after a gap, so that neighbours do not tell of each other."""
-    if share == 0 or data.lengths.max() < BLOCK_ROWS:
+    if share == 0:
+        return data, None
+    if data.lengths.max() < BLOCK_ROWS:
+        count = len(set(data.origins))
+        warnings.warn(
+            f"data.validation is {share:g}, but there "
+            f"{'is 1 recording' if count == 1 else f'are {count} recordings'} to learn from, none "
+            f"of {BLOCK_ROWS} rows or more: nothing is set apart. Name a recording, or a period.",
+            InputNotice,
+            stacklevel=3,
+        )
         return data, None
     left, kept = [], []
     for series, length in enumerate(map(int, data.lengths)):

@@ -1,6 +1,6 @@
 """The comparison of variants as a figure, as a table and as a page."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
 from hybridsde._files import write_whole
-from hybridsde.project.compare import FLOOR, OWN, name_of, parts_of, summarise, verdict
+from hybridsde.project.compare import (
+    FLOOR,
+    OF,
+    OWN,
+    SCALED,
+    by_observation,
+    headline,
+    name_of,
+    parts_of,
+    summarise,
+    verdict,
+)
 from hybridsde.project.comparison_folder import (
     BACKTEST_FILE,
     SCORES_FILE,
@@ -26,8 +37,14 @@ from hybridsde.report.panels import Panel
 
 SHOWN = {
     "crps": "CRPS on held-out trajectories, lower is better",
+    f"crps{SCALED}": "CRPS in spreads of the data, lower is better",
     "coverage90": "share inside the 90 % interval",
 }
+
+
+def shown_scores(scores: pd.DataFrame) -> tuple[str, str]:
+    """The two scores that are drawn."""
+    return headline(scores), "coverage90"
 
 
 def comparison_figure(scores: pd.DataFrame) -> Figure:
@@ -36,7 +53,7 @@ def comparison_figure(scores: pd.DataFrame) -> Figure:
     figure, both = plt.subplots(
         1, 2, figsize=(8.4, 0.3 * rows + 1.3), sharey=True, layout="constrained"
     )
-    for axes, column in zip(both, SHOWN, strict=True):
+    for axes, column in zip(both, shown_scores(scores), strict=True):
         _draw(axes, scores, column, INK)
         axes.spines[["top", "right"]].set_visible(False)
     both[0].invert_yaxis()
@@ -126,10 +143,11 @@ def write_comparison_page(folder: Path) -> Path:
     scores = read_scores(folder / SCORES_FILE)
     table = summarise(scores)
     systems = table.loc[table["method"] != FLOOR]
-    best = np.min(systems["crps"])
+    by, records = headline(table), table.to_dict("records")
+    best = np.min(systems[by])
     rows = [
-        {**row, "cells": _cells(row), "best": row["crps"] == best and row["method"] != FLOOR}
-        for row in table.to_dict("records")
+        {**row, "cells": _cells(row), "best": row[by] == best and row["method"] != FLOOR}
+        for row in records
     ]
     text = render_template(
         "comparison.html",
@@ -138,7 +156,10 @@ def write_comparison_page(folder: Path) -> Path:
         said=_statement(systems) + _floor(table),
         advice=verdict(table),
         rows=rows,
-        pictures=[_picture(scores, column) for column in SHOWN],
+        scaled=by != "crps",
+        observations=_observations(table),
+        each=[{**row, "cells": _each(row, _observations(table))} for row in records],
+        pictures=[_picture(scores, column) for column in shown_scores(scores)],
         leads=_leads(folder),
     )
     write_whole(folder / "report.html", text)
@@ -147,22 +168,25 @@ def write_comparison_page(folder: Path) -> Path:
 
 def _statement(table: pd.DataFrame) -> str:
     """Who forecasts best, and by how much."""
-    first, *others = table.sort_values("crps").to_dict("records")
+    by = headline(table)
+    first, *others = table.sort_values(by).to_dict("records")
+    units = " spreads of the data" if by != "crps" else ""
     if not others:
-        return f"{_called(first)} is alone here: CRPS {first['crps']:.3g}."
+        return f"{_called(first)} is alone here: CRPS {first[by]:.3g}{units}."
     second = others[0]
-    error = np.hypot(*np.nan_to_num([first["crps_se"], second["crps_se"]]))
-    near = second["crps"] - first["crps"] < 2 * error
+    error = np.hypot(*np.nan_to_num([first[f"{by}_se"], second[f"{by}_se"]]))
+    near = second[by] - first[by] < 2 * error
     return (
-        f"{_called(first)} forecasts best, with a CRPS of {first['crps']:.3g}; "
-        f"{_called(second)} comes next with {second['crps']:.3g}"
+        f"{_called(first)} forecasts best, with a CRPS of {first[by]:.3g}{units}; "
+        f"{_called(second)} comes next with {second[by]:.3g}"
         f"{', within the noise of the seeds' if near else ''}."
     )
 
 
 def _floor(table: pd.DataFrame) -> str:
     """What the true equations score, where the settings name them."""
-    found = [row["crps"] for row in table.to_dict("records") if row["method"] == FLOOR]
+    by = headline(table)
+    found = [row[by] for row in table.to_dict("records") if row["method"] == FLOOR]
     return f" The true equations: {found[0]:.3g}." if found else ""
 
 
@@ -195,21 +219,47 @@ def _leads(folder: Path) -> str | None:
 
 
 def _cells(row: dict[Any, Any]) -> list[str]:
-    """Means ± standard errors over seeds; a single seed has none."""
-    cells = []
-    for name in ("rmse", "nll", "crps", "coverage90"):
-        error = row[f"{name}_se"]
-        cells.append(f"{row[name]:.3g}" + (f" ± {error:.1g}" if np.isfinite(error) else ""))
-    return cells
+    """Means ± standard errors over seeds; errors in spreads where there are several columns."""
+    scaled = SCALED if f"crps{SCALED}" in row else ""
+    return [_cell(row, name) for name in (f"rmse{scaled}", "nll", f"crps{scaled}", "coverage90")]
+
+
+def _cell(row: dict[Any, Any], name: str) -> str:
+    """A mean ± its standard error over seeds; a single seed has none."""
+    error = row[f"{name}_se"]
+    return f"{row[name]:.3g}" + (f" ± {error:.1g}" if np.isfinite(error) else "")
+
+
+def _observations(table: pd.DataFrame) -> list[str]:
+    """What is measured, where it is more than one thing."""
+    return [name.split(OF, 1)[1] for name in by_observation(table, "crps")]
 
 
 def comparison_markdown(table: pd.DataFrame) -> str:
-    """Means ± standard errors over seeds."""
+    """Means ± standard errors over seeds; below, those of each observation."""
+    names = _observations(table)
+    units = ", in spreads" if names else ""
+    text = _markdown(table, [f"RMSE{units}", "NLL", f"CRPS{units}", "90 % coverage"], _cells)
+    if not names:
+        return text
+    about = "CRPS of each column in its own units; in brackets, the share inside 90 % intervals."
+    return f"{text}\n{about}\n\n{_markdown(table, names, lambda row: _each(row, names))}"
+
+
+def _each(row: dict[Any, Any], names: list[str]) -> list[str]:
+    """CRPS and coverage of each observation."""
+    return [f"{_cell(row, f'crps{OF}{n}')} ({row[f'coverage90{OF}{n}']:.2f})" for n in names]
+
+
+def _markdown(
+    table: pd.DataFrame, names: list[str], cells: Callable[[dict[Any, Any]], list[str]]
+) -> str:
+    """A row for every method and objective."""
     lines = [
-        "| method | objective | RMSE | NLL | CRPS | 90 % coverage | seeds |",
-        "|---" * 7 + "|",
+        f"| method | objective | {' | '.join(names)} | seeds |",
+        "|---" * (3 + len(names)) + "|",
     ]
     for row in table.to_dict("records"):
         method, objective, seeds = row["method"], row["objective"], row["seeds"]
-        lines.append(f"| {method} | {objective} | {' | '.join(_cells(row))} | {seeds} |")
+        lines.append(f"| {method} | {objective} | {' | '.join(cells(row))} | {seeds} |")
     return "\n".join(lines) + "\n"
