@@ -19,6 +19,7 @@ from hybridsde._parameters import AbstractParameter, Fixed, trainable
 from hybridsde._types import Array, Float
 from hybridsde.data import Batch
 from hybridsde.estimate.filter import row_scores
+from hybridsde.hybrid import symmetric
 from hybridsde.hybrid.build import seen_by
 from hybridsde.hybrid.forecaster import SDEForecaster
 from hybridsde.hybrid.sparse import about_fitted
@@ -120,7 +121,7 @@ def _beside_coefficients(
     likelihood, about, prior, chosen = about_fitted(model, solver, batch)
     free = np.flatnonzero(np.concatenate([chosen, np.ones(len(likelihood.others), bool)]))
     bend = about.information + np.diag(prior.precision)
-    covariance = np.linalg.inv(bend[np.ix_(free, free)])
+    covariance = symmetric.inverse(bend[np.ix_(free, free)])
     here = likelihood.physical[free[chosen.sum() :] - likelihood.coefficients]
     at = chosen.sum() + np.flatnonzero(here)
     return covariance[np.ix_(at, at)]

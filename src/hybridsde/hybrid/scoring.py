@@ -25,6 +25,7 @@ from hybridsde._types import Array, Float, PyTree
 from hybridsde.data import Batch
 from hybridsde.estimate.censored import Tail
 from hybridsde.estimate.filter import innovations
+from hybridsde.hybrid import symmetric
 from hybridsde.model import BayesianSDE
 from hybridsde.model.bayesian import NothingLearned
 from hybridsde.model.network import AbstractNetwork
@@ -251,7 +252,7 @@ def damped_step(
     bend = (about.information + np.diag(prior.precision))[np.ix_(moving, moving)]
     ridge = damping * (np.diag(about.information)[moving] + 1e-9)
     step = np.zeros_like(about.at)
-    step[moving] = np.linalg.solve(bend + np.diag(ridge), slope)
+    step[moving] = symmetric.solve(bend + np.diag(ridge), slope)
     count, most = likelihood.coefficients, FURTHEST * sizes(likelihood)
     step[count:] = np.clip(step[count:], -most, most)
     return step

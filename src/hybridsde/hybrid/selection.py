@@ -17,6 +17,7 @@ from itertools import combinations
 import numpy as np
 
 from hybridsde._types import Float, Int
+from hybridsde.hybrid import symmetric
 from hybridsde.hybrid.scoring import Local, Prior
 
 MOST = 0.95
@@ -59,7 +60,7 @@ class Surrogate:
         )
         h = about.information
         bent = h[count:, count:] + np.diag(prior.precision[count:])
-        across = np.linalg.solve(bent, np.column_stack([h[count:, :count], b[count:]]))
+        across = symmetric.solve(bent, np.column_stack([h[count:, :count], b[count:]]))
         return cls(
             b[:count] - h[:count, count:] @ across[:, -1],
             _without_negative(h[:count, :count] - h[:count, count:] @ across[:, :-1]),

@@ -19,6 +19,7 @@ import numpy as np
 from hybridsde._parameters import Fixed
 from hybridsde._types import Float
 from hybridsde.data import Batch
+from hybridsde.hybrid import symmetric
 from hybridsde.hybrid.scoring import Local, LogLikelihood, Prior, climb
 from hybridsde.hybrid.selection import Choice, Found, Surrogate, select
 from hybridsde.model import BayesianSDE
@@ -227,7 +228,7 @@ def relevance(
     moving = np.flatnonzero(free)
     bend = about.information[np.ix_(moving, moving)] + np.diag(prior.precision[moving])
     variance = np.zeros(len(about.at))
-    variance[moving] = np.diag(np.linalg.inv(bend))
+    variance[moving] = np.diag(symmetric.inverse(bend))
     alpha, square = prior.precision[:count], about.at[:count] ** 2
     gamma = np.clip(1 - alpha * variance[:count], 1e-6, 1.0)
     found = np.clip(gamma / np.maximum(square, 1e-12), SMALLEST, LARGEST)
@@ -283,5 +284,5 @@ def _constant(about: Local, prior: Prior, count: int) -> float:
     b = about.linear[count:] + p * mean
     _, volume = np.linalg.slogdet(bend)
     return constant + 0.5 * (
-        b @ np.linalg.solve(bend, b) - mean @ (p * mean) + np.log(p).sum() - volume
+        b @ symmetric.solve(bend, b) - mean @ (p * mean) + np.log(p).sum() - volume
     )
