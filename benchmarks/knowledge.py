@@ -2,7 +2,7 @@
 
     python benchmarks/knowledge.py [--repetitions 10] [--out docs/results/knowledge.md]
 
-Four systems without any known equation, one to three recordings each, measured with noise. A
+Four systems without any known equation, one or two recordings each, measured with noise. A
 library and networks learn the whole drift, free and held to what is known; scores are the CRPS of
 forecasts of ten new recordings from their first rows, beside the mean curve of the training
 recordings and the true equations with the true noise. Errors are standard errors over repetitions,
@@ -157,6 +157,11 @@ def main() -> None:
     found = groups[["crps", "coverage", "seconds"]].mean()
     found.insert(1, "± CRPS", groups["crps"].sem())
     print(found.to_string())
+    wide = np.log(table.pivot_table(index=["system", "seed"], columns="how", values="crps"))
+    for learned in ("library", "network"):
+        apart = wide[f"{learned}, held to it"] - wide[f"{learned}, free"]
+        paired = apart.groupby("system").agg(["mean", "sem"])
+        print(f"{learned}: ln CRPS, held to it less free\n{paired.to_string()}")
     if chosen.out:
         told = f"{table['seed'].nunique()} repetitions; see `benchmarks/knowledge.py`.\n\n"
         chosen.out.write_text(told + markdown_table(found.reset_index()) + "\n")

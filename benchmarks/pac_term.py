@@ -117,7 +117,7 @@ def one_size(
         models = libraries if learned == "library" else beside(models, libraries)
     rows = []
     samples = HybridSDE(states=SYSTEM.states, learned=PIECES[learned]).samples
-    usual = default_training(size, protocol.train_length)
+    usual = default_training(size)
     training = replace(usual, epochs=max(1, round(epochs * usual.epochs)))
     if learned == "library":
         training = replace(training, learning_rate=2e-3)

@@ -244,3 +244,15 @@ def test_inputs_are_taken_and_have_no_say():
         plain = hs.fit(kind(observed=NAMES), data).score(data)
         told = hs.fit(kind(observed=NAMES, inputs=("u",)), driven).score(driven)
         np.testing.assert_allclose(told.to_numpy(), plain.to_numpy(), rtol=1e-6)
+
+
+def test_states_far_from_zero_are_cut_off_in_their_own_units():
+    """What is plausible is kept about an offset, forecasts are not."""
+    rng = np.random.default_rng(2)
+    values = 1e6 + rng.normal(size=(3, 20, 1))
+    data = hs.Trajectories.from_arrays([np.arange(20.0)] * 3, list(values), states=("a",))
+    found = hs.fit(Climatology(observed=("a",)), data).forecast(
+        data.start(), steps=None, elapsed=[1.0]
+    )
+    np.testing.assert_allclose(found.states, values.mean(), atol=0.5)
+    np.testing.assert_allclose(found.observations, values.mean(), atol=8)

@@ -83,6 +83,14 @@ def test_a_long_table_may_hold_what_stays_the_same_in_a_recording(tmp_path):
     assert (found["quantity"], found["value"]) == ("dvid", "level")
 
 
+@pytest.mark.parametrize("header", ["time,mouse,x,y", "time,mouse,x,value"])
+def test_a_word_that_tells_recordings_apart_is_no_quantity(header, tmp_path):
+    rows = [f"{t},{m},{t * k},{t + k}" for t in range(8) for k, m in enumerate(("m1", "m2"), 1)]
+    found = guess(tmp_path, "\n".join([header, *rows]))
+    assert "quantity" not in found
+    assert found["states"] == header.split(",")[2:]
+
+
 def test_one_word_among_the_times_does_not_hide_them(tmp_path):
     """Reading names the cell; another column must not be taken for the time instead."""
     rows = [f"{'oops' if k == 7 else k * 0.5},{k**2},{(k * 7) % 5}" for k in range(20)]

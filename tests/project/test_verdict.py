@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hybridsde.project.compare import OWN, headline, score_row, summarise, verdict
+from hybridsde.project.compare import FLOOR, OWN, headline, score_row, summarise, verdict
+from hybridsde.project.comparison_folder import read_scores, scaled_by_lead
 from hybridsde.report.comparison import comparison_markdown
 
 
@@ -81,3 +82,42 @@ def test_a_single_state_needs_no_spreads():
     assert "spreads" not in comparison_markdown(
         summarise(pd.DataFrame([{**row, "method": "var", "objective": OWN, "seed": 0}]))
     )
+
+
+def test_a_state_without_test_values_leaves_the_others():
+    spread = np.array([2.0, 0.5])
+    row = score_row(scores_of([np.nan, 0.1]), spread)
+    assert row["crps_scaled"] == pytest.approx(0.2)
+    frame = pd.DataFrame([{**row, "method": "var", "objective": OWN}]).assign(seed=0)
+    nothing = frame.assign(method="hybrid", objective="e", crps_scaled=np.nan)
+    assert verdict(summarise(pd.concat([frame, nothing]))) is None
+
+
+def test_no_name_of_a_state_hides_another():
+    row = score_row(scores_of([1.0, 2.0], ("x", "x_se")), np.ones(2))
+    rows = [{**row, "method": "var", "objective": OWN, "seed": seed} for seed in (0, 1)]
+    text = comparison_markdown(summarise(pd.DataFrame(rows)))
+    assert "| method | objective | x | x_se | seeds |" in text
+    assert "| var | own loss | 1 ± 0 (1.00) | 2 ± 0 (2.00) | 2 |" in text
+
+
+def test_a_comparison_with_a_floor_can_be_read_again(tmp_path):
+    names = ("mse", "rmse", "nll", "nll_gaussian", "crps", "coverage90", "width90", "seed")
+    rows = [{**dict.fromkeys(names, 1.0), "method": FLOOR, "objective": OWN}]
+    pd.DataFrame(rows).to_csv(tmp_path / "scores.csv", index=False)
+    assert len(read_scores(tmp_path / "scores.csv")) == 1
+
+
+def test_leads_are_judged_in_spreads_too():
+    rows = [(lead, name, crps) for lead in (0, 1) for name, crps in
+            (("a", 4.0), ("b", 0.1), ("overall", 2.05))]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["lead", "obs", "crps"])
+    found = scaled_by_lead(table, np.array([4.0, 0.2]))
+    overall = found["obs"] == "overall"
+    np.testing.assert_allclose(found.loc[overall, "crps_scaled"], 0.75)
+    assert found.loc[~overall, "crps_scaled"].isna().all()
+    assert scaled_by_lead(table[table["obs"] != "b"], np.array([4.0])).columns.tolist() == [
+        "lead",
+        "obs",
+        "crps",
+    ]

@@ -5,9 +5,7 @@ import pytest
 
 import hybridsde as hs
 from hybridsde.baselines import Climatology, LinearGaussian, NpODE, Persistence
-from hybridsde.hybrid.defaults import default_training
-from hybridsde.run.fitting import _ways
-from hybridsde.run.windows import forecast_windows, training_batch, training_windows
+from hybridsde.run.windows import forecast_windows, training_windows
 
 NAMES = ("a", "b")
 
@@ -22,36 +20,10 @@ def walks(series, rows, step=0.25, seed=0, columns=NAMES):
 def test_long_recordings_are_cut_unless_a_system_takes_them_whole():
     data, hybrid = walks(1, 300), hs.HybridSDE(states=NAMES)
     assert training_windows(hybrid, data, None).lengths.tolist() == [120, 120, 62]
-    assert training_windows(hybrid, data, hs.Training(longest=200)).lengths.tolist() == [200, 101]
     assert len(training_windows(hybrid, data, hs.Training(longest=None))) == 1
-    with pytest.raises(ValueError, match="`longest` must be rows, 'auto' or None"):
-        hs.Training(longest="all")
     assert len(training_windows(hybrid, data, hs.Training(windows=((1, 10),)))) == 1
     whole = hs.fit(Climatology(observed=NAMES), data)
     np.testing.assert_allclose(whole.forecaster.mean.value, data.values[0].mean(0), rtol=1e-5)
-
-
-def test_few_long_pieces_are_passed_fewer_times():
-    assert default_training(6, 120).steps(6, 120) == pytest.approx(1000, rel=0.02)
-    assert default_training(1, 1024).steps(1, 1024) == 320
-    assert default_training(20, 130).steps(20, 130) == pytest.approx(1000, rel=0.02)
-    assert default_training(40, 1024).steps(40, 1024) == 400  # ten a pass, and forty epochs
-    assert default_training(1, 1024, epochs=7).steps(1, 1024) == 7
-
-
-def test_long_pieces_are_tried_where_states_are_not_measured_and_nobody_has_chosen():
-    data = walks(1, 700, columns=("a",))
-    hidden = hs.HybridSDE(states=NAMES, observed=("a",), learned="network")
-    first, second = _ways(hidden, data, None)
-    assert first.training is None
-    assert second.training is not None
-    assert second.training.steps(1, 700) == 320
-    assert not second.goes_on
-    usual = default_training(*training_batch(hidden, data, None).times.shape[:2])
-    assert len(_ways(hidden, data, usual)) == 2
-    assert len(_ways(hidden, data, hs.Training(epochs=3))) == 1
-    assert len(_ways(hidden, data.windows(100), None)) == 1
-    assert len(_ways(hs.HybridSDE(states=("a",), learned="network"), data, None)) == 1
 
 
 def test_windows_of_a_forecast_hold_the_given_rows_and_the_horizon():

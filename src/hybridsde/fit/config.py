@@ -15,9 +15,7 @@ NEVER = 2**31 - 1
 FINAL_RATES = {"cosine": 0.01, "constant": 1.0}
 """The learning rate at the end, as a share of that at the beginning."""
 LONGEST = 120
-"""Longer recordings are cut into windows of this many times for training, as a rule."""
-AUTO = "auto"
-"""The length of windows is left to what is fitted."""
+"""Longer recordings are cut into windows of this many times for training."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +30,7 @@ class Training:
     - `patience`: with validation data, stop after this many epochs without improvement.
     - `bad_steps`: stop after this many consecutive steps without a finite loss and gradient.
     - `longest`: `fit` cuts longer recordings into windows of this many times, each of which begins
-      at the last time of the one before. None leaves them whole; "auto" is 120, or
-      what forecasts better, where states are not measured.
+      at the last time of the one before. None leaves them whole.
     - `windows`: pairs (epochs, rows), such as ((40, 30), (20, 100)): first train on random windows
       of 30 rows, then of 100. An epoch draws as many windows as would cover the series once, and
       `epochs` is the sum of theirs. None trains on whole series.
@@ -49,7 +46,7 @@ class Training:
     clip: float | None = 10.0
     patience: int | None = None
     bad_steps: int = 10
-    longest: int | str | None = AUTO
+    longest: int | None = LONGEST
     windows: tuple[tuple[int, int], ...] | None = None
     passes: int = 1
 
@@ -63,9 +60,7 @@ class Training:
             check_positive(self.clip, "clip")
         if self.patience is not None:
             check_whole(self.patience, "patience")
-        if isinstance(self.longest, str) and self.longest != AUTO:
-            raise ValueError(f"`longest` must be rows, {AUTO!r} or None, but is {self.longest!r}.")
-        if self.longest not in (None, AUTO):
+        if self.longest is not None:
             check_whole(self.longest, "longest", least=2)
         if self.schedule not in FINAL_RATES:
             raise ValueError(f"`schedule` must be cosine or constant, but is {self.schedule!r}.")

@@ -77,11 +77,12 @@ def labelled(
     seen = forecaster.observation.raw(found.draws(key=noise_key))
     states = spec.raw_states(np.asarray(found.states))
     if plausible is not None:
-        ends = jnp.asarray(plausible)
-        say_implausible(float(implausible(seen, ends).mean()))
-        seen = cut_off(seen, ends)
+        believed = jnp.asarray(plausible)
+        say_implausible(float(implausible(seen, believed).mean()))
+        seen = cut_off(seen, believed)
         named = dict(zip(spec.observations, plausible, strict=True))
-        low, high = np.array([named.get(name, ANYTHING) for name in spec.state_names]).T
+        ends = np.array([named.get(name, ANYTHING) for name in spec.state_names])
+        low, high = (ends + spec.offset_of(spec.state_names)[:, None]).T
         states = np.clip(states, low, high)
     where = (clock, history.ends, history.ids)
     return Forecast(

@@ -10,7 +10,6 @@ import numpy as np
 from hybridsde._parameters import AbstractParameter
 from hybridsde._types import Array, Float, Numbers
 from hybridsde.data import Clock
-from hybridsde.fit.config import LONGEST
 from hybridsde.forecast import ModelSpec, Requirements
 from hybridsde.hybrid.knowledge import Knowledge
 from hybridsde.hybrid.numerics import Numerics
@@ -29,8 +28,6 @@ MOST_COEFFICIENTS = 1500
 """Larger libraries are refused: their covariance alone would fill the memory."""
 ENSEMBLE_MEMBERS, ENSEMBLE_UNITS, ENSEMBLE_ACTIVATION = 16, (8,), "tanh"
 """An ensemble: so many networks, and their hidden units. Second-order steps need small ones."""
-LONGEST_OF_ENSEMBLES = 2000
-"""Rows of the windows that an ensemble is fitted to."""
 CHOICES_IN_A_STEP = 4
 """Draws of the coefficients of a library in a gradient step."""
 Start = float | int | str | Sequence[float | int]
@@ -165,11 +162,6 @@ class AbstractDeclaration(ModelSpec):
         state that is off is taken for noise, and forecasts many rows ahead go astray.
         """
         return "ahead" if self.hidden_states else "auto"
-
-    @property
-    def longest(self) -> int:
-        """Rows of the windows that it is trained on, where nobody chooses."""
-        return LONGEST_OF_ENSEMBLES if self.ensemble else LONGEST
 
     @property
     def state_names(self) -> tuple[str, ...]:

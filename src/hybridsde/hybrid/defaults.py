@@ -5,15 +5,11 @@ import numpy as np
 
 from hybridsde.data import Batch
 from hybridsde.fit import Training
-from hybridsde.fit.config import LONGEST
 from hybridsde.model import Scale
 from hybridsde.simulate import Heun
 
 STEPS = 1000
 """Gradient steps of a fit."""
-STEPS_OF_LONG = 320
-"""Gradient steps at least where series are long, as each takes longer; and passes through one such
-series at most: more teach noise."""
 FEWEST_EPOCHS = 40
 """So often is a fit looked at, at least."""
 RESOLUTION = 0.25
@@ -21,14 +17,11 @@ RESOLUTION = 0.25
 MOST_SUBSTEPS = 20
 
 
-def default_training(series: int, rows: int, **chosen) -> Training:
-    """Epochs enough for `STEPS` gradient steps, or fewer on long series; `chosen` are kept."""
-    once, steps = Training(**chosen).batches(series), STEPS
-    if rows > LONGEST:
-        as_long = round(2 * STEPS * LONGEST / rows)
-        steps = min(STEPS, STEPS_OF_LONG * once, max(STEPS_OF_LONG, as_long))
-    passes = max(1, round(steps / FEWEST_EPOCHS / once)) if "epochs" not in chosen else 1
-    epochs = max(FEWEST_EPOCHS, round(steps / (once * passes)))
+def default_training(series: int, **chosen) -> Training:
+    """Epochs enough for `STEPS` gradient steps; `chosen` settings are kept."""
+    once = Training(**chosen).batches(series)
+    passes = max(1, round(STEPS / FEWEST_EPOCHS / once)) if "epochs" not in chosen else 1
+    epochs = max(FEWEST_EPOCHS, round(STEPS / (once * passes)))
     return Training(**{"epochs": epochs, "passes": passes, **chosen})
 
 

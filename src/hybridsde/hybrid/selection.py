@@ -28,8 +28,6 @@ CHAIN = 6000
 """Steps of the Markov chain."""
 LEAST = 1e300
 """Minus this is the log-evidence of a choice that cannot be computed."""
-ROUNDING = 1e-9
-"""What is added to a correlation matrix that rounding has spoiled."""
 MOST_MOVES = 100
 """Of a search."""
 
@@ -63,7 +61,7 @@ class Surrogate:
         across = symmetric.solve(bent, np.column_stack([h[count:, :count], b[count:]]))
         return cls(
             b[:count] - h[:count, count:] @ across[:, -1],
-            _without_negative(h[:count, :count] - h[:count, count:] @ across[:, :-1]),
+            symmetric.without_negative(h[:count, :count] - h[:count, count:] @ across[:, :-1]),
             (b[:count] - h[:count, count:] @ about.at[count:], h[:count, :count]),
             prior.precision[:count],
             odds,
@@ -73,7 +71,7 @@ class Surrogate:
         """Mean and an upper triangular root of the covariance, of the chosen coefficients."""
         s = np.array(choice, int)
         linear, curvature = self.held
-        root = _root(curvature[np.ix_(s, s)] + np.diag(self.slab[s]))
+        root = symmetric.cholesky(curvature[np.ix_(s, s)] + np.diag(self.slab[s]))
         mean = np.linalg.solve(root.T, np.linalg.solve(root, linear[s]))
         return mean, np.linalg.solve(root.T, np.eye(len(s)))
 
@@ -92,23 +90,6 @@ class Surrogate:
 
     def _bend(self, s: Int[np.ndarray, " chosen"]) -> np.ndarray:
         return self.curvature[np.ix_(s, s)] + np.diag(self.slab[s])
-
-
-def _without_negative(matrix: np.ndarray) -> np.ndarray:
-    """The nearest matrix that bends nowhere upwards; rounding may leave another."""
-    sizes, axes = np.linalg.eigh(0.5 * (matrix + matrix.T))
-    return (axes * np.maximum(sizes, 0.0)) @ axes.T
-
-
-def _root(matrix: np.ndarray) -> np.ndarray:
-    """The Cholesky factor L of LLᵀ; of one that rounding has bent upwards, of the nearest other."""
-    size = np.sqrt(np.diag(matrix))
-    unit = matrix / np.outer(size, size)
-    try:
-        found = np.linalg.cholesky(unit)
-    except np.linalg.LinAlgError:
-        found = np.linalg.cholesky(_without_negative(unit) + ROUNDING * np.eye(len(unit)))
-    return size[:, None] * found
 
 
 @dataclass(frozen=True)

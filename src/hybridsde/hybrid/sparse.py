@@ -282,7 +282,5 @@ def _constant(about: Local, prior: Prior, count: int) -> float:
     p, mean = prior.precision[count:], prior.mean[count:]
     bend = about.information[count:, count:] + np.diag(p)
     b = about.linear[count:] + p * mean
-    _, volume = np.linalg.slogdet(bend)
-    return constant + 0.5 * (
-        b @ symmetric.solve(bend, b) - mean @ (p * mean) + np.log(p).sum() - volume
-    )
+    volume = symmetric.log_determinant(bend) - np.log(p).sum()
+    return constant + 0.5 * (b @ symmetric.solve(bend, b) - mean @ (p * mean) - volume)

@@ -214,7 +214,7 @@ class HybridSDE(AbstractDeclaration):
         return GradientDescent(
             self.init,
             loss.with_solver(solver),
-            training or default_training(*data.times.shape[:2]),
+            training or default_training(data.count),
             langevin,
             finish=lambda model: SDEForecaster(model, solver, self.numerics.step),
         )

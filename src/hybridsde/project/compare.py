@@ -34,6 +34,7 @@ Part = tuple[str, str]
 """Method and objective."""
 SCALED = "_scaled"
 """Behind the name of a score: in spreads of the data, averaged over what is measured."""
+SCALED_SCORES = (f"rmse{SCALED}", f"crps{SCALED}")
 OF = ":"
 """Between a score and the one observation that it is of."""
 EACH = ("rmse", "crps", "coverage90")
@@ -229,11 +230,23 @@ def score_row(table: pd.DataFrame, spread: Float[np.ndarray, " obs"]) -> dict[st
     if len(each) == 1:
         return row
     for name in ("rmse", "crps"):
-        row[f"{name}{SCALED}"] = float(np.mean(each[name].to_numpy(float) / spread))
+        row[f"{name}{SCALED}"] = scaled(each[name].to_numpy(float), spread)
     for name in EACH:
         of_each = dict(zip(map(str, each.index), each[name].to_numpy(float), strict=True))
         row |= {f"{name}{OF}{observation}": float(value) for observation, value in of_each.items()}
     return row
+
+
+def scaled(scores: Float[np.ndarray, " obs"], spread: Float[np.ndarray, " obs"]) -> float:
+    """The mean over observations in units of their spread; of those that could be scored."""
+    found = scores / spread
+    there = np.isfinite(found)
+    return float(found[there].mean()) if there.any() else float("nan")
+
+
+def error_of(score: str) -> str:
+    """The column with the standard error of a score; no state can be called so."""
+    return f"se_{score}" if OF in score else f"{score}_se"
 
 
 def headline(scores: pd.DataFrame) -> str:
@@ -243,8 +256,7 @@ def headline(scores: pd.DataFrame) -> str:
 
 def by_observation(table: pd.DataFrame, score: str) -> list[str]:
     """The columns that hold this score of each observation; none where there is only one."""
-    first = f"{score}{OF}"
-    return [name for name in table if name.startswith(first) and not name.endswith("_se")]
+    return [name for name in table if name.startswith(f"{score}{OF}")]
 
 
 def parts_of(scores: pd.DataFrame) -> list[Part]:
@@ -260,10 +272,10 @@ def summarise(scores: pd.DataFrame) -> pd.DataFrame:
     for method, objective in parts_of(scores):
         group = scores.loc[(scores["method"] == method) & (scores["objective"] == objective)]
         row = {"method": method, "objective": objective, "seeds": len(group)}
-        further = [name for name in scores if name.endswith(SCALED) or OF in name]
+        further = [name for name in scores if OF in name or name in SCALED_SCORES]
         for name in ("rmse", "nll", "crps", "coverage90", *further):
             row[name] = group[name].mean()
-            row[f"{name}_se"] = group[name].std(ddof=1) / np.sqrt(group[name].count())
+            row[error_of(name)] = group[name].std(ddof=1) / np.sqrt(group[name].count())
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -273,9 +285,10 @@ def verdict(table: pd.DataFrame) -> str | None:
     own = table[table["method"] == "hybrid"]
     own = own if len(own) else table[table["objective"] != OWN]
     others = table[(table["objective"] == OWN) & (table["method"] != FLOOR)]
+    by = headline(table)
+    own, others = (one.loc[np.isfinite(one[by])] for one in (own, others))
     if not len(own) or not len(others):
         return None
-    by = headline(table)
     best, other = (one.iloc[int(np.argmin(one[by]))] for one in (own, others))
     if not other[by] < best[by]:
         return None

@@ -15,14 +15,26 @@ from pandas.api.types import is_numeric_dtype
 
 from hybridsde._errors import InputError, InputNotice
 from hybridsde._files import make_folder, own_folder, read_text, remove_partial, write_whole
+from hybridsde._types import Float
 from hybridsde.data.hashing import series_hashes
 from hybridsde.fit import CallbackFactory
 from hybridsde.fit.checkpoint import fingerprint
 from hybridsde.forecast import SCORES
-from hybridsde.project.compare import OWN, Candidate, compare, name_of, parts_of, seeds_of
+from hybridsde.project.compare import (
+    FLOOR,
+    OWN,
+    SCALED,
+    Candidate,
+    compare,
+    name_of,
+    parts_of,
+    scaled,
+    seeds_of,
+)
 from hybridsde.project.project import Project
 from hybridsde.registry import SYSTEMS
 from hybridsde.run import Run
+from hybridsde.run.choice import spread_of
 from hybridsde.store.folder import RUN, kept_file
 from hybridsde.store.lock import is_unused, locked
 from hybridsde.store.spec_io import PHYSICS_FILE, physics_source
@@ -128,7 +140,7 @@ def backtest_into(
     row, it is left out, and it is said why.
     """
     assert project.split.test is not None
-    tables = []
+    tables, spread = [], spread_of([project.split.train])
     for method, objective in parts_of(scores):
         own = (scores["method"] == method) & (scores["objective"] == objective)
         for seed in scores.loc[own, "seed"]:
@@ -143,6 +155,7 @@ def backtest_into(
             except ValueError as error:
                 warnings.warn(f"No backtest of {method}: {error}", InputNotice, stacklevel=2)
                 break
+            found = scaled_by_lead(found, spread)
             tables.append(found.assign(seed=int(seed), method=method, objective=objective))
     if not tables:
         raise InputError("None of the systems can be tried from rolling origins.")
@@ -150,6 +163,22 @@ def backtest_into(
     with locked(out):
         write_whole(out / BACKTEST_FILE, table.to_csv(index=False))
     return table
+
+
+def scaled_by_lead(table: pd.DataFrame, spread: Float[np.ndarray, " obs"]) -> pd.DataFrame:
+    """Scores by lead time, with the CRPS of all observations together in spreads too."""
+    each = table.loc[table["obs"] != "overall"]
+    leads = each.pivot_table(index="lead", columns="obs", values="crps", sort=False)
+    if len(leads.columns) == 1:
+        return table
+    names = list(dict.fromkeys(each["obs"]))
+    rows = leads.reindex(columns=names).to_numpy(float)
+    by_lead = dict(zip(leads.index, (scaled(row, spread) for row in rows), strict=True))
+    together = [
+        by_lead.get(lead, np.nan) if name == "overall" else np.nan
+        for lead, name in zip(table["lead"], table["obs"], strict=True)
+    ]
+    return table.assign(**{f"crps{SCALED}": together})
 
 
 def _complete(out: Path, scores: pd.DataFrame, seeds: list[int]) -> pd.DataFrame:
@@ -184,7 +213,8 @@ def _read(path: Path, numbers: list[str]) -> pd.DataFrame:
         scores = pd.DataFrame()
     sound = len(scores) > 0 and {"method", "objective", *numbers} <= set(scores.columns)
     sound = sound and all(is_numeric_dtype(scores[name]) for name in numbers)
-    if not sound or not set(scores.loc[scores["objective"] == OWN, "method"]) <= set(SYSTEMS):
+    others = set(scores.loc[scores["objective"] == OWN, "method"]) if sound else set()
+    if not sound or not others <= {*SYSTEMS, FLOOR}:
         raise InputError(f"{path} is damaged. Remove it, and compare again with --resume.")
     return scores
 

@@ -13,7 +13,6 @@ from hybridsde._files import make_folder, remove_partial, write_whole
 from hybridsde._memory import check_memory
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Training
-from hybridsde.fit.config import AUTO
 from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.known_check import check_known
 from hybridsde.objective import AbstractSDEObjective
@@ -87,13 +86,13 @@ class Project:
     @cached_property
     def pieces(self) -> Batch:
         """The training recordings as they are trained on."""
-        longest = Training(longest=self.settings.train.piece or AUTO)
+        longest = Training(longest=self.settings.train.piece)
         return self.model.batch(training_windows(self.model, self.prior_and_bound[0], longest))
 
     @cached_property
     def training(self) -> Training:
         """How long and how fast."""
-        return self.settings.train.build_training(*self.pieces.times.shape[:2])
+        return self.settings.train.build_training(self.pieces.count)
 
     @cached_property
     def objective(self) -> AbstractSDEObjective | None:

@@ -11,7 +11,7 @@ from hybridsde._errors import InputError
 from hybridsde._parameters import AbstractParameter, Bounded, Free
 from hybridsde.data import Columns, Trajectories, from_frame, read_table
 from hybridsde.fit import Langevin, Training
-from hybridsde.fit.config import AUTO
+from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.declaration import NETWORK
 from hybridsde.hybrid.defaults import default_training
@@ -215,7 +215,7 @@ class TrainSettings(_Table):
     learning_rate: Annotated[float, Field(gt=0, le=10)] = Training.learning_rate
     clip: Positive = 10.0
     substeps: Count | None = None
-    piece: Annotated[int, Field(ge=2)] | None = None
+    piece: Annotated[int, Field(ge=2)] = LONGEST
     prior_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Share of the training trajectories that gives the prior of a certificate on the others."""
     seed: Annotated[int, Field(ge=0, lt=2**31 - 10_000)] = 0
@@ -247,16 +247,16 @@ class TrainSettings(_Table):
         """Langevin steps after the fit, where the weights are to be sampled."""
         return Langevin() if self.objective == "sgld" else None
 
-    def build_training(self, series: int, rows: int) -> Training:
+    def build_training(self, series: int) -> Training:
         """Epochs enough for a few thousand gradient steps, unless they are given."""
         chosen: dict[str, Any] = {
             "batch_size": self.batch_size,
             "learning_rate": self.learning_rate,
             "clip": self.clip,
-            "longest": self.piece or AUTO,
+            "longest": self.piece,
         }
         return default_training(
-            series, rows, **chosen, **({"epochs": self.epochs} if self.epochs else {})
+            series, **chosen, **({"epochs": self.epochs} if self.epochs else {})
         )
 
 

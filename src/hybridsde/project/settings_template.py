@@ -22,8 +22,6 @@ IDS = (
 )  # fmt: skip
 LONG_FRAME = ("unique_id", "ds", "y")
 """Columns of a table as forecasting libraries write it; others drive the system."""
-VALUES = ("value", "dv", "y", "conc", "concentration", "measurement", "result", "reading")
-"""What the column of values is called in tables that name the quantity in another."""
 INPUTS = ("u", "input", "control", "dose", "command", "setpoint", "inflow")
 
 TEMPLATE = """\
@@ -73,6 +71,8 @@ states = {states}            # what changes in time and is to be forecast
 """
 
 
+MOSTLY = 0.5
+"""Of the cells of a column: fewer are not what was measured."""
 MOST_QUANTITIES = 12
 """A column with more different words does not name quantities."""
 
@@ -156,8 +156,7 @@ def _long(
 ) -> tuple[str, str, list[str]] | None:
     """The columns of a long table: which names the quantity, which holds it, and the quantities.
 
-    A column of a few words where times repeat, beside one of numbers; others stay the same in a
-    recording, as a dose or a weight does, or are called otherwise.
+    A column of a few words where times repeat, beside a single one of numbers that change.
     """
     keys = [name for name in (identity, time) if name]
     if not frame.duplicated(keys).any():
@@ -173,15 +172,21 @@ def _long(
 
 
 def _value(frame: pd.DataFrame, identity: str | None, numeric: list[str]) -> str | None:
-    """The column that holds the values of a long table; None where several may."""
-    numeric = [one for one in numeric if one.lower() not in IDS]
-    called = [one for one in numeric if one.lower() in VALUES]
-    if len(called) != 1 and identity is not None:
-        groups = frame.groupby(identity)
-        called = [one for one in numeric if int(np.max(groups[one].nunique())) > 1]
-    elif len(called) != 1:
-        called = numeric
-    return called[0] if len(called) == 1 else None
+    """The column that holds the values of a long table; None where several may.
+
+    It changes in a recording, and most of its cells are filled: a dose has one, a weight is the
+    same.
+    """
+    columns = [one for one in numeric if one.lower() not in IDS]
+    labels = frame[identity] if identity else pd.Series(0, frame.index)
+    changing = []
+    for one in columns:
+        filled = frame[one].notna()
+        cells = pd.DataFrame({"label": labels[filled], "cell": frame.loc[filled, one]})
+        constant = len(cells.drop_duplicates()) == cells["label"].nunique()
+        if not constant and int(np.sum(filled)) > MOSTLY * len(frame):
+            changing.append(one)
+    return changing[0] if len(changing) == 1 else None
 
 
 def _blocks(frame: pd.DataFrame, time: str, numeric: list[str]) -> str | None:

@@ -18,6 +18,7 @@ from hybridsde.project.compare import (
     OWN,
     SCALED,
     by_observation,
+    error_of,
     headline,
     name_of,
     parts_of,
@@ -76,7 +77,8 @@ def lead_summary(scores: pd.DataFrame) -> pd.DataFrame:
     leads = sorted(set(overall["lead"]) - {0})
     shown = [0, *(leads[i] for i in np.unique(np.linspace(0, len(leads) - 1, 6).astype(int)))]
     overall = overall.assign(variant=variant_names(overall))
-    table = overall.pivot_table(index="variant", columns="lead", values="crps", aggfunc="mean")
+    by = headline(overall)
+    table = overall.pivot_table(index="variant", columns="lead", values=by, aggfunc="mean")
     order = list(dict.fromkeys(overall["variant"]))
     table = table.reindex(index=order, columns=shown)
     return table.rename(columns={lead: str(lead) if lead else "all" for lead in shown})
@@ -90,17 +92,19 @@ PALETTE = ("#3b8fd1", "#e08a1e", "#20a486", "#cc79a7", "#8a6fd1", "#b04a4a")
 def _draw_leads(axes: Axes, scores: pd.DataFrame) -> None:
     """Own variants as full lines, other systems as broken ones; names are left to the caller."""
     overall = scores.loc[(scores["obs"] == "overall") & (scores["lead"] > 0)]
+    by = headline(overall)
     for number, (method, objective) in enumerate(parts_of(overall)):
         own = (overall["method"] == method) & (overall["objective"] == objective)
-        line = overall.loc[own].groupby("lead")["crps"].mean()
+        line = overall.loc[own].groupby("lead")[by].mean()
         style = LINES[0] if objective != OWN else LINES[1 + number // len(PALETTE) % 3]
         colour = PALETTE[number % len(PALETTE)]
         name = name_of(method, objective)
         axes.plot(line.index, line, style, marker=".", color=colour, label=name)
     origins = int(np.max(scores["origins"]))
-    axes.set(xlabel="rows ahead", ylabel="CRPS, lower is better")
+    units = " in spreads" if by != "crps" else ""
+    axes.set(xlabel="rows ahead", ylabel=f"CRPS{units}, lower is better")
     axes.set_title(f"Forecasts from {origins} rolling origins, all rows before them given")
-    if np.max(overall["crps"]) > 8 * np.min(overall["crps"]):
+    if np.max(overall[by]) > 8 * np.min(overall[by]):
         axes.set_yscale("log")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(alpha=0.25)
@@ -169,6 +173,9 @@ def write_comparison_page(folder: Path) -> Path:
 def _statement(table: pd.DataFrame) -> str:
     """Who forecasts best, and by how much."""
     by = headline(table)
+    table = table.loc[np.isfinite(table[by])]
+    if not len(table):
+        return "Nothing could be scored."
     first, *others = table.sort_values(by).to_dict("records")
     units = " spreads of the data" if by != "crps" else ""
     if not others:
@@ -226,7 +233,7 @@ def _cells(row: dict[Any, Any]) -> list[str]:
 
 def _cell(row: dict[Any, Any], name: str) -> str:
     """A mean ± its standard error over seeds; a single seed has none."""
-    error = row[f"{name}_se"]
+    error = row[error_of(name)]
     return f"{row[name]:.3g}" + (f" ± {error:.1g}" if np.isfinite(error) else "")
 
 

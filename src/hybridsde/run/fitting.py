@@ -17,7 +17,6 @@ from hybridsde.certify import UsedData
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Checkpoint, Fitted, Langevin, Training
 from hybridsde.fit.checkpoint import fingerprint
-from hybridsde.fit.config import LONGEST
 from hybridsde.forecast import (
     AbstractForecaster,
     AbstractInference,
@@ -28,7 +27,6 @@ from hybridsde.forecast.plausible import plausible_range
 from hybridsde.forecast.spec import common_step
 from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
 from hybridsde.hybrid.declaration import LIBRARY, NETWORK
-from hybridsde.hybrid.defaults import default_training
 from hybridsde.hybrid.failure import why_not_finite
 from hybridsde.hybrid.parameters import learned_parameters, same_work
 from hybridsde.model import Standardiser
@@ -39,7 +37,6 @@ from hybridsde.run.choice import (
     better_of,
     doubt_about,
     say_contradiction,
-    scaled_crps,
     set_apart,
     with_choice,
 )
@@ -51,9 +48,6 @@ from hybridsde.store.spec_io import physics_source, write_spec
 
 TRIAL, REST = 0.5, 0.6
 """Of the usual epochs: enough to tell whether a library is beaten, and what is left to do then."""
-LONG_PIECES = 1024
-"""Rows of the pieces that networks are tried on too where some states are not measured: what such a
-state is takes many rows to say, and every piece begins without knowing it."""
 Parameters = dict[str, dict[str, float | None]]
 """Value and standard error of learned physical parameters, by name."""
 TRIAL_CHECKPOINT = ".trial"
@@ -127,35 +121,6 @@ def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None,
     return best
 
 
-@dataclass(frozen=True)
-class Way:
-    """How networks are trained: on which pieces, how long a trial is, and what is left to do."""
-
-    training: Training | None
-    trial: float = TRIAL
-    rest: float = REST
-    goes_on: bool = True
-    """Whether what is left begins where the trial has ended."""
-    pieces: str = ""
-    """What is said of it."""
-
-
-def _ways(model: HybridSDE, data: Trajectories, training: Training | None) -> list[Way]:
-    """As declared, and on long pieces too, where that may help and nobody has chosen.
-
-    Long pieces have few gradient steps, so that a trial of all of them is short, and what is
-    learned on everything begins anew: going on would teach noise.
-    """
-    usual = training_batch(model, data, training).times.shape[:2]
-    found, free = [Way(training)], training is None or training == default_training(*usual)
-    if model.hidden_states and free and data.lengths.max() > LONGEST:
-        cut = Training(longest=LONG_PIECES)
-        series, rows, *_ = training_batch(model, data, cut).times.shape
-        long = default_training(series, rows, longest=LONG_PIECES)
-        found.append(Way(long, 1.0, 1.0, goes_on=False, pieces=f" on pieces of {rows} rows"))
-    return found
-
-
 def _judged_apart(
     library: Run,
     wanted: HybridSDE,
@@ -166,36 +131,29 @@ def _judged_apart(
 ) -> Run:
     """Without validation data, networks must forecast a part better that only the library saw.
 
-    They are trained in one or two ways. Where one does, it goes on with everything.
+    They are trained for a part of the time. Where they do, they go on with everything.
     """
     apart = set_apart(data, same["seed"])
     if apart is None:
         return with_choice(library, f"library, though {doubt}: there are too few data to judge.")
-    windows = forecast_windows(apart.recordings, same["horizon"], wanted.context)
-    kept, trials, problem, files = same["checkpoint"], [], None, []
-    for number, way in enumerate(_ways(wanted, data, training)):
-        beside = None if kept is None else Path(f"{kept}{TRIAL_CHECKPOINT}{number or ''}")
-        files += [] if beside is None else [beside]
-        own = {"effort": way.trial, "apart": apart.rows, **same, "checkpoint": beside}
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                trial = _fit(wanted, data, training=way.training, **own)
-        except (FitFailed, ValueError) as error:
-            problem = error
-            continue
-        trials.append((scaled_crps(trial, windows), number, way, trial))
-    if not trials:
-        why = f"library, though {doubt}: networks could not be tried ({problem})"
+    kept = same["checkpoint"]
+    beside = None if kept is None else Path(f"{kept}{TRIAL_CHECKPOINT}")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            own = {**same, "checkpoint": beside}
+            trial = _fit(wanted, data, training=training, effort=TRIAL, apart=apart.rows, **own)
+    except (FitFailed, ValueError) as error:
+        if beside is not None and beside.exists():
+            raise  # what was left there may be of another fit
+        why = f"library, though {doubt}: networks could not be tried ({error})"
         return with_choice(library, why)
-    _, _, way, trial = min(trials, key=lambda one: (np.nan_to_num(one[0], nan=np.inf), one[1]))
-    seen = f"recordings that the networks{way.pieces} had not seen"
-    best = better_of(library, trial, windows, doubt, seen)
+    windows = forecast_windows(apart.recordings, same["horizon"], wanted.context)
+    best = better_of(library, trial, windows, doubt, "recordings that the networks had not seen")
     if best.spec is not library.spec:
-        begun = trial if way.goes_on else None
-        network = _fit(wanted, data, training=way.training, effort=way.rest, begun=begun, **same)
+        network = _fit(wanted, data, training=training, effort=REST, begun=trial, **same)
         best = with_choice(network, str(best.metadata.choice))
-    for beside in files:
+    if beside is not None:
         beside.unlink(missing_ok=True)
     return best
 

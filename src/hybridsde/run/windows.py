@@ -7,10 +7,11 @@ import numpy as np
 from hybridsde._types import Bool
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Training
-from hybridsde.fit.config import LONGEST
 from hybridsde.forecast import ModelSpec
 from hybridsde.hybrid import HybridSDE
 
+LONGEST_OF_ENSEMBLES = 2000
+"""Rows of the windows that an ensemble is fitted to."""
 MARKED = 0.5
 """Rows that are set apart are marked by one, others by zero."""
 
@@ -82,10 +83,8 @@ def _uncut(
         data = data.told(model.clock.interpolation)
     if model.requirements.whole or chosen.windows is not None or chosen.longest is None:
         return data, None
-    longest = chosen.longest
-    if isinstance(longest, str):
-        longest = model.longest if isinstance(model, HybridSDE) else LONGEST
-    return data, longest
+    ensemble = isinstance(model, HybridSDE) and model.ensemble
+    return data, LONGEST_OF_ENSEMBLES if ensemble else chosen.longest
 
 
 def _cuts(model: ModelSpec, data: Trajectories, longest: int) -> list[tuple[int, int, int]]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from hybridsde._errors import InputError
 from hybridsde.fit import Training
-from hybridsde.fit.config import AUTO
 from hybridsde.project.settings_file import check_settings
 from hybridsde.report.page import write_page
 from hybridsde.run.windows import training_windows
@@ -111,9 +110,9 @@ class RunActions:
         if found is None:
             raise InputError("This run was saved from Python, without settings.")
         settings = check_settings(dict(found), opened.folder.name)
-        longest = Training(longest=settings.train.piece or AUTO)
+        longest = Training(longest=settings.train.piece)
         pieces = training_windows(opened.run.spec, opened.split.train, longest)
-        training = settings.train.build_training(*pieces.times.shape)
+        training = settings.train.build_training(len(pieces))
         return python_text(settings, opened.folder.name, training)
 
     def _open(self, asked: Asked) -> OpenRun:
