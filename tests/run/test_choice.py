@@ -10,6 +10,7 @@ import pytest
 
 import hybridsde as hs
 from helpers import untrained_run, wiggles
+from hybridsde.run import fitting
 from hybridsde.run.choice import better_of, say_contradiction, scaled_crps, set_apart
 from hybridsde.run.windows import training_batch
 
@@ -89,3 +90,22 @@ def test_rows_that_are_set_apart_are_not_trained_on_in_arrays_of_the_same_shapes
         expected = np.asarray(all_of_it.observed) & told[..., None]
         np.testing.assert_array_equal(kept.observed, expected)
         np.testing.assert_array_equal(kept.values, all_of_it.values)
+
+
+def test_a_trial_that_fails_leaves_the_library_but_not_where_another_fit_left_its_state(
+    tmp_path, monkeypatch
+):
+    """A checkpoint of other settings must not be taken for networks that cannot be trained."""
+
+    def fails(*args, **kwargs):
+        raise hs.InputError("belongs to a fit with other settings")
+
+    monkeypatch.setattr(fitting, "_fit", fails)
+    library, data = untrained_run(), wiggles(series=5)
+    same = {"checkpoint": tmp_path / "state", "seed": 0, "horizon": None}
+    asked = (library, library.spec, data, None, "x", same)
+    kept = fitting._judged_apart(*asked)
+    assert "networks could not be tried (belongs to" in (kept.metadata.choice or "")
+    (tmp_path / "state.trial").write_text("of another fit")
+    with pytest.raises(hs.InputError, match="belongs to a fit with other settings"):
+        fitting._judged_apart(*asked)
