@@ -10,7 +10,7 @@ import pytest
 
 import hybridsde as hs
 from helpers import untrained_run, wiggles
-from hybridsde.run import fitting
+from hybridsde.run import choice, fitting
 from hybridsde.run.choice import better_of, say_contradiction, scaled_crps, set_apart
 from hybridsde.run.windows import training_batch
 
@@ -109,3 +109,15 @@ def test_a_trial_that_fails_leaves_the_library_but_not_where_another_fit_left_it
     (tmp_path / "state.trial").write_text("of another fit")
     with pytest.raises(hs.InputError, match="belongs to a fit with other settings"):
         fitting._judged_apart(*asked)
+
+
+@pytest.mark.parametrize(("weight", "said"), [(0.5, "hang together"), (-0.5, None), (0.0, None)])
+def test_only_errors_that_stay_on_one_side_speak_for_a_missing_term(weight, said, monkeypatch):
+    """Those that alternate say that measurement noise is taken for motion."""
+    noise = np.random.default_rng(0).normal(size=(6, 401, 2))
+    errors = (noise[:, 1:] + weight * noise[:, :-1]) / np.hypot(1, weight)
+    monkeypatch.setattr(choice, "about_fitted", lambda *asked: (None, None, None, None))
+    monkeypatch.setattr(choice, "row_innovations", lambda about: errors)
+    found = choice.doubt_about(untrained_run(), hs.HybridSDE(states=("x", "y")).batch(wiggles()))
+    assert (found is None) == (said is None)
+    assert said is None or said in str(found)

@@ -105,7 +105,9 @@ def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None,
     batch = training_batch(library.spec, data, None)
     doubt = doubt_about(library, batch)
     if doubt is None:
-        return with_choice(library, "library: its errors from row to row look like white noise.")
+        return with_choice(
+            library, "library: nothing in its errors from row to row speaks for a missing term."
+        )
     wanted = replace(model, learned=NETWORK)
     if not model.hidden_states:
         # A library needs no first guess of physical parameters, so there may be none yet.
