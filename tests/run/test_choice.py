@@ -121,3 +121,11 @@ def test_only_errors_that_stay_on_one_side_speak_for_a_missing_term(weight, said
     found = choice.doubt_about(untrained_run(), hs.HybridSDE(states=("x", "y")).batch(wiggles()))
     assert (found is None) == (said is None)
     assert said is None or said in str(found)
+
+
+def test_forecasts_that_are_no_numbers_never_win(monkeypatch):
+    crps = {0: np.nan, 1: 3.0}
+    monkeypatch.setattr(choice, "scaled_crps", lambda run, windows: crps[run.seed])
+    first, second = untrained_run(seed=0), untrained_run(seed=1)
+    assert better_of(first, second, wiggles(), "x", "y").seed == 1
+    assert better_of(second, first, wiggles(), "x", "y").seed == 1

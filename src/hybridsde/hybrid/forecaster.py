@@ -18,6 +18,7 @@ from hybridsde.forecast import (
     noise_spread,
 )
 from hybridsde.hybrid.history import go_on, states_given
+from hybridsde.hybrid.lost_paths import held_far_out
 from hybridsde.model import (
     AbstractObservation,
     BayesianMLP,
@@ -81,12 +82,21 @@ class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
                 estimator=self.past,
                 key=key,
             )
-            return Prediction.of_states(self.observation, states)
+            return self._seen(states)
         weights = draws // paths_per_weight
         paths = simulate(
             self.model, self.solver, batch, samples=weights, paths=paths_per_weight, key=key
         )
-        return Prediction.of_states(self.observation, paths.states, paths.kl)
+        return self._seen(paths.states, paths.kl)
+
+    def _seen(
+        self,
+        states: Float[Array, "sample series time state"],
+        kl: Float[Array, "sample series"] | None = None,
+    ) -> Prediction:
+        """What would be measured of paths; those that explode are held far out."""
+        states = held_far_out(states, self.model.scale.value.states)
+        return Prediction.of_states(self.observation, states, kl)
 
     def states_given(
         self,

@@ -107,7 +107,7 @@ def better_of(library: Run, network: Run, windows: Trajectories, doubt: str, whi
     """
     scores = [scaled_crps(run, windows) for run in (library, network)]
     names = ("library", "networks")
-    best = int(scores[1] < scores[0])
+    best = int(np.argmin(np.nan_to_num(scores, nan=np.inf)))  # no number is no forecast
     return with_choice(
         (library, network)[best],
         f"{names[best]}: since {doubt}, both were fitted, and the {names[best]} forecast {which} "
