@@ -304,7 +304,7 @@ def summary(table: pd.DataFrame) -> str:
     """What a reader wants to know first."""
     worse, better = table["crps"] > table["mean curve"], table["crps"] <= table["mean curve"]
     ratio = table["crps"] / table["true equations"]
-    quiet = worse & (table["said"] == "")
+    quiet = worse & ~table["said"].str.contains("worse than")
     low = (table["coverage"] < 0.7) & ~table["said"].str.contains("intervals")
     return (
         f"{len(table)} fits: {int(table['finite'].sum())} with finite scores, "
