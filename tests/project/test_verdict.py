@@ -10,6 +10,8 @@ from hybridsde.project.compare import FLOOR, OWN, headline, score_row, summarise
 from hybridsde.project.comparison_folder import read_scores, scaled_by_lead
 from hybridsde.report.comparison import comparison_markdown
 
+BOTH = np.ones(2, bool)
+
 
 def table(hybrid, other, error=0.01) -> pd.DataFrame:
     rows = [
@@ -52,10 +54,10 @@ def rows_of(units: float) -> pd.DataFrame:
     """Two systems, one better in mass and one in volt; mass is measured in other units."""
     spread = np.array([2.0 * units, 0.5])
     rows = [
-        {**score_row(scores_of([1.0 * units, 0.1]), spread), "method": "hybrid", "objective": "e"},
-        {**score_row(scores_of([0.9 * units, 0.3]), spread), "method": "var", "objective": OWN},
+        {**score_row(scores_of([1.0 * units, 0.1]), spread, BOTH), "method": "hybrid"},
+        {**score_row(scores_of([0.9 * units, 0.3]), spread, BOTH), "method": "var"},
     ]
-    return pd.DataFrame(rows).assign(seed=0)
+    return pd.DataFrame(rows).assign(seed=0, objective=["e", OWN])
 
 
 def test_the_units_of_one_state_do_not_decide():
@@ -77,7 +79,7 @@ def test_every_state_is_told_in_its_own_units():
 
 
 def test_a_single_state_needs_no_spreads():
-    row = score_row(scores_of([0.4], ("mass",)), np.array([2.0]))
+    row = score_row(scores_of([0.4], ("mass",)), np.array([2.0]), BOTH[:1])
     assert set(row) == {"rmse", "nll", "crps", "coverage90"}
     assert "spreads" not in comparison_markdown(
         summarise(pd.DataFrame([{**row, "method": "var", "objective": OWN, "seed": 0}]))
@@ -86,15 +88,21 @@ def test_a_single_state_needs_no_spreads():
 
 def test_a_state_without_test_values_leaves_the_others():
     spread = np.array([2.0, 0.5])
-    row = score_row(scores_of([np.nan, 0.1]), spread)
+    row = score_row(scores_of([np.nan, 0.1]), spread, np.array([False, True]))
     assert row["crps_scaled"] == pytest.approx(0.2)
     frame = pd.DataFrame([{**row, "method": "var", "objective": OWN}]).assign(seed=0)
     nothing = frame.assign(method="hybrid", objective="e", crps_scaled=np.nan)
     assert verdict(summarise(pd.concat([frame, nothing]))) is None
 
 
+def test_a_state_without_forecasts_wins_nothing():
+    """It was measured, so that no number is no forecast of it."""
+    row = score_row(scores_of([np.nan, 0.1]), np.array([2.0, 0.5]), BOTH)
+    assert np.isnan(row["crps_scaled"])
+
+
 def test_no_name_of_a_state_hides_another():
-    row = score_row(scores_of([1.0, 2.0], ("x", "x_se")), np.ones(2))
+    row = score_row(scores_of([1.0, 2.0], ("x", "x_se")), np.ones(2), BOTH)
     rows = [{**row, "method": "var", "objective": OWN, "seed": seed} for seed in (0, 1)]
     text = comparison_markdown(summarise(pd.DataFrame(rows)))
     assert "| method | objective | x | x_se | seeds |" in text
@@ -112,11 +120,13 @@ def test_leads_are_judged_in_spreads_too():
     rows = [(lead, name, crps) for lead in (0, 1) for name, crps in
             (("a", 4.0), ("b", 0.1), ("overall", 2.05))]  # fmt: skip
     table = pd.DataFrame(rows, columns=["lead", "obs", "crps"])
-    found = scaled_by_lead(table, np.array([4.0, 0.2]))
+    found = scaled_by_lead(table, np.array([4.0, 0.2]), BOTH)
     overall = found["obs"] == "overall"
     np.testing.assert_allclose(found.loc[overall, "crps_scaled"], 0.75)
     assert found.loc[~overall, "crps_scaled"].isna().all()
-    assert scaled_by_lead(table[table["obs"] != "b"], np.array([4.0])).columns.tolist() == [
+    assert scaled_by_lead(
+        table[table["obs"] != "b"], np.array([4.0]), BOTH[:1]
+    ).columns.tolist() == [
         "lead",
         "obs",
         "crps",

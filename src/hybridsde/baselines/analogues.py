@@ -1,6 +1,6 @@
 """Forecasts by precedent: what followed the most similar moments of the training recordings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from hybridsde._parameters import Fixed, Relative
 from hybridsde._types import Array, Float, Int, PRNGKeyArray
-from hybridsde.baselines.base import AbstractEstimatedBaseline, FixedContext, direct
+from hybridsde.baselines.base import AbstractEstimatedBaseline, FixedContext, WithInputs, direct
 from hybridsde.data import Batch
 from hybridsde.fit import Callback, Fitted
 from hybridsde.forecast import AbstractForecaster, Prediction, Requirements, estimated, noise_spread
@@ -26,7 +26,7 @@ TOO_SHORT = 25.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Analogues(FixedContext, AbstractEstimatedBaseline):
+class Analogues(WithInputs, FixedContext, AbstractEstimatedBaseline):
     """Continuations of the most similar rows (Lorenz 1969), sampled in equal shares.
 
     - `inputs`: exogenous inputs; a precedent should have similar ones at its start.
@@ -35,7 +35,6 @@ class Analogues(FixedContext, AbstractEstimatedBaseline):
       curves of whole recordings, and their average the mean curve of similar trajectories.
     """
 
-    inputs: Sequence[str] = ()
     neighbours: int | None = None
     first_rows: bool = False
 

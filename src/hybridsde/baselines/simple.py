@@ -55,8 +55,7 @@ class Persistence(WithInputs, FixedContext, AbstractSameShape, AbstractEstimated
         return RandomWalk(
             observation=direct(self, rate),
             unseen=Fixed(usual.mean),
-            furthest=Fixed(jnp.sqrt(2.0) * usual.sd),
-            rate=Fixed(rate),
+            forgotten=Fixed(2 * usual.sd**2 / rate**2),
             context=self.given,
         )
 
@@ -67,19 +66,17 @@ class Persistence(WithInputs, FixedContext, AbstractSameShape, AbstractEstimated
 
 
 class RandomWalk(AbstractForecaster):
-    """y(t) ~ N(y₀, min(r² t, 2 s²)), r the `sd` of the observation, s that of all rows.
+    """y(t) ~ N(y₀, r² min(t, T)), r the `sd` of the observation.
 
-    2 s² is the variance of the difference of two independent rows. Without it the walk of a
-    logarithm has a mean that grows without end.
+    T = 2 s²/r², s the spread of all rows: then the variance is that of the difference of two
+    independent rows. Without it the walk of a logarithm has a mean that grows without end.
     """
 
     observation: GaussianObservation
     unseen: Fixed
     """What stands in for a value that none of the given rows holds."""
-    furthest: Fixed
-    """√2 s, as it was estimated."""
-    rate: Fixed
-    """r, as it was estimated: calibration of r widens s likewise."""
+    forgotten: Fixed
+    """T, after which a row says nothing of the next."""
     context: int = eqx.field(static=True)
 
     def last(
@@ -111,8 +108,7 @@ class RandomWalk(AbstractForecaster):
         elapsed = times[..., None] - when[:, None]
         # A moment at least, so that a time that was given already has a density.
         elapsed = jnp.maximum(elapsed, SHORTEST * times[:, -1, None, None])
-        furthest = self.furthest.value * self.observation.sd.value / self.rate.value
-        sd = jnp.minimum(self.observation.sd.value * jnp.sqrt(elapsed), furthest)
+        sd = self.observation.sd.value * jnp.sqrt(jnp.minimum(elapsed, self.forgotten.value))
         return Prediction.of_observations(jnp.broadcast_to(means, (draws, *means.shape)), sd[None])
 
     def spreads(self) -> dict[str, Relative]:

@@ -1,6 +1,5 @@
 """Vector autoregression with inputs (ARX): each row from the rows before it, by least squares."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -16,6 +15,7 @@ from hybridsde.baselines.base import (
     AbstractEstimatedBaseline,
     AbstractSameShape,
     FixedContext,
+    WithInputs,
     direct,
 )
 from hybridsde.data import Batch
@@ -32,7 +32,7 @@ SMALLEST = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class VectorAutoregression(FixedContext, AbstractSameShape, AbstractEstimatedBaseline):
+class VectorAutoregression(WithInputs, FixedContext, AbstractSameShape, AbstractEstimatedBaseline):
     """y_k = c + Σ_i A_i y_{k−i} + B u_{k−1} + ε_k, ε ~ N(0, Q); on logarithms where `positive`.
 
     - `inputs`: exogenous inputs.
@@ -43,7 +43,6 @@ class VectorAutoregression(FixedContext, AbstractSameShape, AbstractEstimatedBas
     to the first of them.
     """
 
-    inputs: Sequence[str] = ()
     order: int | None = None
 
     @property

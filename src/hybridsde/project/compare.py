@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError, InputNotice
-from hybridsde._types import Float
+from hybridsde._types import Bool, Float
 from hybridsde.fit import Callback, CallbackFactory, Training
 from hybridsde.forecast import ModelSpec
 from hybridsde.hybrid import HybridSDE
@@ -20,7 +20,7 @@ from hybridsde.project.floor import BRIEFLY, floor_loss, floor_model
 from hybridsde.project.project import Project, plain_scores
 from hybridsde.registry import SIMPLE, SYSTEMS
 from hybridsde.run import Run, fit_many
-from hybridsde.run.choice import spread_of
+from hybridsde.run.choice import measured_in, scaled, spread_of
 
 PROPOSED, QUICK, ALL = "proposed", "simple", "all"
 """Which other systems to compare with: none, the simple ones, all of them, or some by name."""
@@ -204,7 +204,7 @@ def repeat(
         callbacks=callbacks,
     )
     settings, draws = project.settings.model_dump(), project.settings.forecast.draws
-    spread = spread_of([project.split.train])
+    judged = spread_of([project.split.train]), measured_in(project.test)
     kept, rows = [], []
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
@@ -212,14 +212,18 @@ def repeat(
             table = run.score(project.test, draws=draws)
             known = replace(run.metadata, settings=settings, test_scores=plain_scores(table))
             kept.append(replace(run, metadata=known))
-            rows.append({**score_row(table, spread), "seed": run.seed, "diverged": run.diverged})
+            rows.append({**score_row(table, *judged), "seed": run.seed, "diverged": run.diverged})
     for message in dict.fromkeys(str(one.message) for one in said):
         warnings.warn(f"{candidate.name}: {message}", InputNotice, stacklevel=2)
     scores = pd.DataFrame(rows).assign(method=candidate.method, objective=candidate.objective)
     return Compared(candidate, tuple(kept), scores)
 
 
-def score_row(table: pd.DataFrame, spread: Float[np.ndarray, " obs"]) -> dict[str, float]:
+def score_row(
+    table: pd.DataFrame,
+    spread: Float[np.ndarray, " obs"],
+    measured: Bool[np.ndarray, " obs"],
+) -> dict[str, float]:
     """The scores of a fit in one row: over all values and, where there are several observations,
     of each and in spreads of the data.
 
@@ -230,18 +234,10 @@ def score_row(table: pd.DataFrame, spread: Float[np.ndarray, " obs"]) -> dict[st
     if len(each) == 1:
         return row
     for name in ("rmse", "crps"):
-        row[f"{name}{SCALED}"] = scaled(each[name].to_numpy(float), spread)
+        row[f"{name}{SCALED}"] = scaled(each[name].to_numpy(float), spread, measured)
     for name in EACH:
-        of_each = dict(zip(map(str, each.index), each[name].to_numpy(float), strict=True))
-        row |= {f"{name}{OF}{observation}": float(value) for observation, value in of_each.items()}
+        row |= {f"{name}{OF}{k}": float(value) for k, value in each[name].items()}
     return row
-
-
-def scaled(scores: Float[np.ndarray, " obs"], spread: Float[np.ndarray, " obs"]) -> float:
-    """The mean over observations in units of their spread; of those that could be scored."""
-    found = scores / spread
-    there = np.isfinite(found)
-    return float(found[there].mean()) if there.any() else float("nan")
 
 
 def error_of(score: str) -> str:
@@ -292,7 +288,7 @@ def verdict(table: pd.DataFrame) -> str | None:
     best, other = (one.iloc[int(np.argmin(one[by]))] for one in (own, others))
     if not other[by] < best[by]:
         return None
-    error = np.hypot(np.nan_to_num(best[f"{by}_se"]), np.nan_to_num(other[f"{by}_se"]))
+    error = np.hypot(np.nan_to_num(best[error_of(by)]), np.nan_to_num(other[error_of(by)]))
     sure = "" if best[by] - other[by] > 2 * error else ", within the noise of the seeds"
     units = ", in spreads of the data" if by != "crps" else ""
     return (

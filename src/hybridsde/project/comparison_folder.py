@@ -15,7 +15,7 @@ from pandas.api.types import is_numeric_dtype
 
 from hybridsde._errors import InputError, InputNotice
 from hybridsde._files import make_folder, own_folder, read_text, remove_partial, write_whole
-from hybridsde._types import Float
+from hybridsde._types import Bool, Float
 from hybridsde.data.hashing import series_hashes
 from hybridsde.fit import CallbackFactory
 from hybridsde.fit.checkpoint import fingerprint
@@ -28,13 +28,12 @@ from hybridsde.project.compare import (
     compare,
     name_of,
     parts_of,
-    scaled,
     seeds_of,
 )
 from hybridsde.project.project import Project
 from hybridsde.registry import SYSTEMS
 from hybridsde.run import Run
-from hybridsde.run.choice import spread_of
+from hybridsde.run.choice import measured_in, scaled, spread_of
 from hybridsde.store.folder import RUN, kept_file
 from hybridsde.store.lock import is_unused, locked
 from hybridsde.store.spec_io import PHYSICS_FILE, physics_source
@@ -140,7 +139,8 @@ def backtest_into(
     row, it is left out, and it is said why.
     """
     assert project.split.test is not None
-    tables, spread = [], spread_of([project.split.train])
+    judged = spread_of([project.split.train]), measured_in(project.split.test)
+    tables = []
     for method, objective in parts_of(scores):
         own = (scores["method"] == method) & (scores["objective"] == objective)
         for seed in scores.loc[own, "seed"]:
@@ -155,7 +155,7 @@ def backtest_into(
             except ValueError as error:
                 warnings.warn(f"No backtest of {method}: {error}", InputNotice, stacklevel=2)
                 break
-            found = scaled_by_lead(found, spread)
+            found = scaled_by_lead(found, *judged)
             tables.append(found.assign(seed=int(seed), method=method, objective=objective))
     if not tables:
         raise InputError("None of the systems can be tried from rolling origins.")
@@ -165,20 +165,24 @@ def backtest_into(
     return table
 
 
-def scaled_by_lead(table: pd.DataFrame, spread: Float[np.ndarray, " obs"]) -> pd.DataFrame:
+def scaled_by_lead(
+    table: pd.DataFrame,
+    spread: Float[np.ndarray, " obs"],
+    measured: Bool[np.ndarray, " obs"],
+) -> pd.DataFrame:
     """Scores by lead time, with the CRPS of all observations together in spreads too."""
-    each = table.loc[table["obs"] != "overall"]
-    leads = each.pivot_table(index="lead", columns="obs", values="crps", sort=False)
-    if len(leads.columns) == 1:
+    if len(spread) == 1:
         return table
-    names = list(dict.fromkeys(each["obs"]))
-    rows = leads.reindex(columns=names).to_numpy(float)
-    by_lead = dict(zip(leads.index, (scaled(row, spread) for row in rows), strict=True))
-    together = [
-        by_lead.get(lead, np.nan) if name == "overall" else np.nan
-        for lead, name in zip(table["lead"], table["obs"], strict=True)
+    each = table.loc[table["obs"] != "overall"]
+    together = {
+        lead: scaled(np.asarray(rows["crps"], float), spread, measured)
+        for lead, rows in each.groupby("lead")
+    }
+    overall = table["obs"] == "overall"
+    leads = [
+        together[lead] if one else np.nan for lead, one in zip(table["lead"], overall, strict=True)
     ]
-    return table.assign(**{f"crps{SCALED}": together})
+    return table.assign(**{f"crps{SCALED}": leads})
 
 
 def _complete(out: Path, scores: pd.DataFrame, seeds: list[int]) -> pd.DataFrame:

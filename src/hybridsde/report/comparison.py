@@ -181,7 +181,7 @@ def _statement(table: pd.DataFrame) -> str:
     if not others:
         return f"{_called(first)} is alone here: CRPS {first[by]:.3g}{units}."
     second = others[0]
-    error = np.hypot(*np.nan_to_num([first[f"{by}_se"], second[f"{by}_se"]]))
+    error = np.hypot(*np.nan_to_num([first[error_of(by)], second[error_of(by)]]))
     near = second[by] - first[by] < 2 * error
     return (
         f"{_called(first)} forecasts best, with a CRPS of {first[by]:.3g}{units}; "

@@ -47,7 +47,24 @@ def scaled_crps(run: Run, windows: Trajectories) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputNotice)  # it may not be the one that is kept
         found = run.score(windows)
-    return float(np.mean(found["crps"].iloc[:-1] / spread_of([windows])))
+    return scaled(found["crps"].to_numpy(float)[:-1], spread_of([windows]), measured_in(windows))
+
+
+def scaled(
+    scores: Float[np.ndarray, " obs"],
+    spread: Float[np.ndarray, " obs"],
+    measured: Bool[np.ndarray, " obs"],
+) -> float:
+    """The mean over observations in units of their spread; of those that were measured.
+
+    One that was measured and has no score makes the whole no number.
+    """
+    return float(np.mean((scores / spread)[measured])) if measured.any() else float("nan")
+
+
+def measured_in(windows: Trajectories) -> Bool[np.ndarray, " obs"]:
+    """Which observations have values after the first row."""
+    return np.asarray(windows.observed[:, 1:].any((0, 1)))
 
 
 def spread_of(parts: Sequence[Trajectories]) -> Float[np.ndarray, " obs"]:
