@@ -124,10 +124,5 @@ def test_leads_are_judged_in_spreads_too():
     overall = found["obs"] == "overall"
     np.testing.assert_allclose(found.loc[overall, "crps_scaled"], 0.75)
     assert found.loc[~overall, "crps_scaled"].isna().all()
-    assert scaled_by_lead(
-        table[table["obs"] != "b"], np.array([4.0]), BOTH[:1]
-    ).columns.tolist() == [
-        "lead",
-        "obs",
-        "crps",
-    ]
+    alone = scaled_by_lead(table[table["obs"] != "b"], np.array([4.0]), BOTH[:1])
+    assert alone.columns.tolist() == ["lead", "obs", "crps"]

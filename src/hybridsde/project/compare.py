@@ -236,7 +236,8 @@ def score_row(
     for name in ("rmse", "crps"):
         row[f"{name}{SCALED}"] = scaled(each[name].to_numpy(float), spread, measured)
     for name in EACH:
-        row |= {f"{name}{OF}{k}": float(value) for k, value in each[name].items()}
+        values = zip(each.index, each[name].to_numpy(float), strict=True)
+        row |= {f"{name}{OF}{observation}": float(value) for observation, value in values}
     return row
 
 

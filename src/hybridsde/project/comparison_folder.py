@@ -178,11 +178,9 @@ def scaled_by_lead(
         lead: scaled(np.asarray(rows["crps"], float), spread, measured)
         for lead, rows in each.groupby("lead")
     }
-    overall = table["obs"] == "overall"
-    leads = [
-        together[lead] if one else np.nan for lead, one in zip(table["lead"], overall, strict=True)
-    ]
-    return table.assign(**{f"crps{SCALED}": leads})
+    rows = zip(table["lead"], table["obs"], strict=True)
+    found = [together[lead] if name == "overall" else np.nan for lead, name in rows]
+    return table.assign(**{f"crps{SCALED}": found})
 
 
 def _complete(out: Path, scores: pd.DataFrame, seeds: list[int]) -> pd.DataFrame:
