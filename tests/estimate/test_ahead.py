@@ -21,7 +21,7 @@ def test_untold_rows_are_forecast_many_rows_ahead(until):
     y = np.array([1.0, 0.4, 0.5, 0.1, -0.2, 0.3])
     series = one_series(y[:, None])
     sde = model.driven_by(model.network.mean())
-    first = first_state(model, series)
+    first = first_state(model, model.typical(), series)
     found, _ = _filter(model, sde, EulerMaruyama(), series, None, jnp.asarray(until), first)
     m, p, expected = y[0], 0.0, []
     for k in range(1, 6):

@@ -47,8 +47,10 @@ def dense(built, batch):
     q = np.diag([0.2, 0.4]) ** 2 * STEP
     series = jax.tree.map(lambda leaf: leaf[0], batch)
     zero = jnp.zeros(built.start_normals)
-    m0 = np.asarray(built.initial_state(series, zero), float)
-    s = np.asarray(jax.jacfwd(lambda e: built.initial_state(series, e))(zero), float)
+    m0 = np.asarray(built.initial_state(built.typical(), series, zero), float)
+    s = np.asarray(
+        jax.jacfwd(lambda e: built.initial_state(built.typical(), series, e))(zero), float
+    )
     means, covariance = [m0], np.zeros((2 * ROWS, 2 * ROWS))
     covariance[:2, :2] = s @ s.T
     for k in range(1, ROWS):

@@ -92,7 +92,7 @@ def test_equals_the_joint_gaussian_of_a_linear_system(substeps, getkey):
 
 def test_a_start_that_is_measured_with_noise(getkey):
     data, model = linear(getkey)
-    state = first_state(model, jax.tree.map(lambda leaf: leaf[0], Batch.of(data)))
+    state = first_state(model, model.typical(), jax.tree.map(lambda leaf: leaf[0], Batch.of(data)))
     np.testing.assert_allclose(state.mean, data.values[0, 0], rtol=1e-6)
     np.testing.assert_allclose(state.covariance, np.diag(NOISE**2), rtol=1e-5)
 

@@ -81,7 +81,9 @@ def test_an_unmeasured_state_starts_where_it_is_declared(start, expected, spread
     )
     made = model.init(Batch.of(data), key=jr.key(0))
     series = one_series(data.values[0], None, data.inputs[0])
-    draws = jax.vmap(lambda e: made.initial_state(series, e))(jr.normal(jr.key(1), (4000, 2)))
+    draws = jax.vmap(lambda e: made.initial_state(made.typical(), series, e))(
+        jr.normal(jr.key(1), (4000, 2))
+    )
     np.testing.assert_allclose(draws[:, 1].mean(), expected, atol=5 * spread / np.sqrt(4000) + 1e-5)
     np.testing.assert_allclose(draws[:, 1].std(), spread, rtol=0.1, atol=1e-6)
     if start == "dose":
@@ -98,7 +100,9 @@ def test_a_range_is_in_the_units_of_a_state_that_is_measured_but_not_at_the_star
     model = hs.HybridSDE(states=("x",), start={"x": (40.0, 60.0)}, hidden=(4,))
     made = model.init(Batch.of(data), key=jr.key(0))
     series = one_series(data.values[0], np.zeros((6, 1), bool))
-    draws = jax.vmap(lambda e: made.initial_state(series, e))(jr.normal(jr.key(1), (4000, 1)))
+    draws = jax.vmap(lambda e: made.initial_state(made.typical(), series, e))(
+        jr.normal(jr.key(1), (4000, 1))
+    )
     np.testing.assert_allclose(draws.mean(), 50.0, atol=5 * 5.0 / np.sqrt(4000))
     np.testing.assert_allclose(draws.std(), 5.0, rtol=0.1)
 
@@ -113,7 +117,9 @@ def test_a_positive_state_starts_at_the_logarithm_of_its_column():
     )
     made = model.init(Batch.of(data), key=jr.key(0))
     series = one_series(data.values[0], None, data.inputs[0])
-    np.testing.assert_allclose(made.initial_state(series, jnp.ones(2))[1], np.log(7.0), rtol=1e-5)
+    np.testing.assert_allclose(
+        made.initial_state(made.typical(), series, jnp.ones(2))[1], np.log(7.0), rtol=1e-5
+    )
     with pytest.raises(ValueError, match="must be above zero, because it is `positive`"):
         hs.HybridSDE(states=("x", "z"), observed=("x",), start={"z": 0.0}, positive=("z",))
 

@@ -42,16 +42,20 @@ def test_the_start_depends_on_the_context_and_nothing_else(getkey):
     model = declare().init(Batch.of(data), key=getkey())
     epsilon = jnp.zeros(2)
     values, seen = jnp.asarray(data.values[0]), jnp.ones((9, 3), bool)
-    start = model.initial_state(one_series(values, seen), epsilon)
+    start = model.initial_state(model.typical(), one_series(values, seen), epsilon)
     assert np.array_equal(
-        start, model.initial_state(one_series(values.at[3:].set(7.0), seen), epsilon)
+        start,
+        model.initial_state(model.typical(), one_series(values.at[3:].set(7.0), seen), epsilon),
     )
     assert not np.allclose(
-        start, model.initial_state(one_series(values.at[2].set(7.0), seen), epsilon)
+        start,
+        model.initial_state(model.typical(), one_series(values.at[2].set(7.0), seen), epsilon),
     )
     hidden = seen.at[1].set(False)
-    same = model.initial_state(one_series(values.at[1].set(99.0), hidden), epsilon)
-    assert np.array_equal(same, model.initial_state(one_series(values, hidden), epsilon))
+    same = model.initial_state(model.typical(), one_series(values.at[1].set(99.0), hidden), epsilon)
+    assert np.array_equal(
+        same, model.initial_state(model.typical(), one_series(values, hidden), epsilon)
+    )
 
 
 def test_a_spread_start_has_the_declared_spread(getkey):
@@ -59,7 +63,7 @@ def test_a_spread_start_has_the_declared_spread(getkey):
     latent = hs.Latent(3, (7,), (5,), spread=0.3)
     model = declare(latent=latent).init(Batch.of(data), key=getkey())
     values, seen = jnp.asarray(data.values[0]), jnp.ones((9, 3), bool)
-    draws = jax.vmap(lambda e: model.initial_state(one_series(values, seen), e))(
+    draws = jax.vmap(lambda e: model.initial_state(model.typical(), one_series(values, seen), e))(
         jr.normal(getkey(), (4000, 2))
     )
     np.testing.assert_allclose(draws.std(0), 0.3, rtol=0.5)
@@ -74,11 +78,15 @@ def test_jitter_moves_what_the_encoder_sees(getkey):
     assert (sharp.start_normals, blurred.start_normals) == (2, 2 + 9)
     values, seen = jnp.asarray(data.values[0]), jnp.ones((9, 3), bool)
     noise = jr.normal(getkey(), (9,))
-    found = blurred.initial_state(one_series(values, seen), jnp.concatenate([jnp.zeros(2), noise]))
+    found = blurred.initial_state(
+        blurred.typical(), one_series(values, seen), jnp.concatenate([jnp.zeros(2), noise])
+    )
     sd = sharp.start.channels.value.sd
     moved = values.at[:3].add(0.3 * sd * noise.reshape(3, 3))
     np.testing.assert_allclose(
-        found, sharp.initial_state(one_series(moved, seen), jnp.zeros(2)), rtol=1e-4
+        found,
+        sharp.initial_state(sharp.typical(), one_series(moved, seen), jnp.zeros(2)),
+        rtol=1e-4,
     )
     starts = simulate(blurred, EulerMaruyama(), Batch.of(data), samples=6, key=getkey()).states
     assert np.unique(np.asarray(starts)[:, 0, 0, 0]).size == 6

@@ -78,7 +78,7 @@ def filtered(
         def one(
             series: Batch, noise: PyTree, until: Int[Array, ""], fresh: Bool[Array, ""]
         ) -> tuple[Array, Array]:
-            first = _entered(model, series, turn, fresh)
+            first = _entered(model, sde, series, turn, fresh)
             found, kl = _filter(model, sde, solver, series, noise, until, first)
             return jax.vmap(lambda row: row.log_prob)(found).sum(), kl
 
@@ -87,16 +87,22 @@ def filtered(
     return Filtered(*jax.vmap(under_one_network)(jr.split(weight_key, samples), numbers, turns))
 
 
-def innovations(model: BayesianSDE, sde: SDE, solver: AbstractSolver, batch: Batch) -> Innovation:
+def innovations(
+    model: BayesianSDE,
+    sde: SDE,
+    solver: AbstractSolver,
+    batch: Batch,
+    until: Int[Array, ""] | None = None,
+) -> Innovation:
     """How every row of every series differs from what the rows before it foretold.
 
-    Arrays are series × step × obs; steps between rows have seen nothing. Has forward-mode
-    gradients.
+    Rows after `until` are compared and tell nothing. Arrays are series × step × obs; steps between
+    rows have seen nothing. Has forward-mode gradients.
     """
-    rows = jnp.asarray(batch.times.shape[1])
+    rows = jnp.asarray(batch.times.shape[1] if until is None else until)
 
     def one(series: Batch) -> Innovation:
-        return _filter(model, sde, solver, series, None, rows, first_state(model, series))[0]
+        return _filter(model, sde, solver, series, None, rows, first_state(model, sde, series))[0]
 
     return jax.vmap(one)(batch)
 
@@ -140,11 +146,11 @@ def _filter(
     return found, kl
 
 
-def first_state(model: BayesianSDE, series: Batch) -> GaussianState:
+def first_state(model: BayesianSDE, sde: SDE, series: Batch) -> GaussianState:
     """p(h₀) of one series; exact where a start is affine in its normals."""
 
     def start(epsilon: Float[Array, " normal"]) -> Float[Array, " state"]:
-        return model.initial_state(series, epsilon)
+        return model.initial_state(sde, series, epsilon)
 
     zero = jnp.zeros(model.start_normals, series.values.dtype)
     factor = jax.jacfwd(start)(zero)
@@ -152,10 +158,10 @@ def first_state(model: BayesianSDE, series: Batch) -> GaussianState:
 
 
 def _entered(
-    model: BayesianSDE, series: Batch, turn: Int[Array, ""], fresh: Bool[Array, ""]
+    model: BayesianSDE, sde: SDE, series: Batch, turn: Int[Array, ""], fresh: Bool[Array, ""]
 ) -> GaussianState:
     """Where a piece of a recording begins: as rows before it say, or as a new recording would."""
-    anew, entry = first_state(model, series), series.entry
+    anew, entry = first_state(model, sde, series), series.entry
     if entry is None:
         return anew
     network = turn % entry.mean.shape[0]
@@ -182,7 +188,7 @@ def entries(model: BayesianSDE, solver: AbstractSolver, past: Batch, *, key: PRN
         noise = sde.learned.network.noise(numbers, steps, key=call_key)
 
         def one(series: Batch, noise: PyTree) -> GaussianState:
-            return to_the_end(model, sde, solver, series, noise, first_state(model, series))[0]
+            return to_the_end(model, sde, solver, series, noise, first_state(model, sde, series))[0]
 
         return jax.vmap(one, (0, jax.tree.map(lambda _: 1, noise)))(past, noise)
 

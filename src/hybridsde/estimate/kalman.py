@@ -57,7 +57,7 @@ class AbstractKalman(AbstractEstimator):
             foretold = GaussianState(sde.clip(foretold.mean), foretold.covariance)
             return told, (told, foretold, slope, found.log_prob)
 
-        first = first_state(record.model, record.series)
+        first = first_state(record.model, record.sde, record.series)
         _, (told, foretold, slope, log_prob) = lax.scan(advance, first, record.steps)
         return Track(first, told, foretold, slope, log_prob)
 

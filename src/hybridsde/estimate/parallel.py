@@ -71,7 +71,7 @@ class ParallelKalman(AbstractEstimator):
     def __call__(self, record: Record, *, draws: int, smooth: bool, key: PRNGKeyArray) -> Estimated:
         """Paths by a parallel scan over draws of backward increments."""
         sde, steps = record.sde, record.steps
-        first = first_state(record.model, record.series)
+        first = first_state(record.model, record.sde, record.series)
         observation = record.model.observation
         assert isinstance(observation, GaussianObservation)
 

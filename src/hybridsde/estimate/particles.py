@@ -134,7 +134,7 @@ class Particles(AbstractEstimator):
             paths = jax.vmap(partial(_drawn, draws=draws))(keys, found.particles, found.log_weights)
         before, weights = found.particles[:-1], found.log_weights[:-1]
         foretold = jax.vmap(partial(_mixture, move))(before, weights, steps)
-        whole = with_first(first_state(record.model, record.series), foretold)
+        whole = with_first(first_state(record.model, record.sde, record.series), foretold)
         evidence = found.log_normalizing_constant[-1]
         return Estimated(jnp.moveaxis(paths, 1, 0), evidence, whole.mean, whole.covariance)
 
@@ -200,7 +200,7 @@ def _move(record: Record) -> Move:
 
 def _start(record: Record, key: PRNGKeyArray) -> Float[Array, " state"]:
     normal = jr.normal(key, (record.model.start_normals,), record.series.values.dtype)
-    return record.model.initial_state(record.series, normal)
+    return record.model.initial_state(record.sde, record.series, normal)
 
 
 def _drawn(

@@ -29,7 +29,7 @@ def why_not_finite(spec: ModelSpec, forecaster: AbstractForecaster, batch: Batch
     series, step = wrong[np.argmin(wrong[:, 1])]
     one = jax.tree.map(lambda leaf: leaf[series], batch)
     grid = one.grid(solver.substeps, model.interpolation)
-    start = model.initial_state(one, jnp.zeros(model.start_normals))
+    start = model.initial_state(model.typical(), one, jnp.zeros(model.start_normals))
     sde = model.typical()
 
     def walk(h, x):

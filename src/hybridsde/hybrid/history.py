@@ -77,7 +77,7 @@ def filter_ends(
         axes = (0, jax.tree.map(lambda _: 1, noise))
 
         def of_series(one: Batch, noise: PyTree) -> tuple[GaussianState, Array]:
-            return to_the_end(model, sde, solver, one, noise, first_state(model, one))
+            return to_the_end(model, sde, solver, one, noise, first_state(model, sde, one))
 
         return jax.vmap(of_series, axes)(batch, noise)
 

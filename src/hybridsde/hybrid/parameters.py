@@ -67,7 +67,8 @@ def _between_networks(
     assert own is not None
     shared = model.driven_by(sde.learned.network)
     each = [
-        parameters_of(own.given_to(shared, number).known.physics) for number in range(own.count)
+        parameters_of(own.given_to(shared, model.start, number).known.physics)
+        for number in range(own.count)
     ]
 
     def whole(name: str, error: float | None) -> float | None:

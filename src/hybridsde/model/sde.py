@@ -33,6 +33,8 @@ class SDE(eqx.Module):
     known: KnownDrift
     diffusion: AbstractDiffusion
     bounds: Bounds | None = None
+    start: AbstractStart | None = None
+    """Where its paths begin, where it has a p(h₀) of its own."""
 
     def drift(
         self, t: Scalar, h: Float[Array, " state"], u: Float[Array, " input"], noise: PyTree
@@ -72,7 +74,7 @@ def physics_sde(
 
 
 class OwnNumbers(eqx.Module):
-    """What each of several networks has for itself, beside its weights: ξ, γ and G.
+    """What each of several networks has for itself, beside its weights: ξ, γ, G and p(h₀).
 
     Networks that were learned apart from each other differ in these numbers too. They are kept as
     differences from those of the model, before any constraint, with a leading axis of networks.
@@ -83,10 +85,8 @@ class OwnNumbers(eqx.Module):
     @classmethod
     def of(cls, shared: "BayesianSDE", each: Sequence["BayesianSDE"]) -> "OwnNumbers | None":
         """How each model differs from the shared one; None where nothing of it is learned."""
-        middle, *others = (
-            eqx.filter((one.known, one.diffusion), trainable((one.known, one.diffusion)))
-            for one in (shared, *each)
-        )
+        parts = [(one.known, one.diffusion, one.start) for one in (shared, *each)]
+        middle, *others = (eqx.filter(one, trainable(one)) for one in parts)
         if not jax.tree.leaves(middle):
             return None
         apart = [jax.tree.map(jnp.subtract, one, middle) for one in others]
@@ -97,12 +97,13 @@ class OwnNumbers(eqx.Module):
         """How many networks there are."""
         return len(jax.tree.leaves(self.shifts.frozen)[0])
 
-    def given_to(self, sde: SDE, network: Int[Array, ""] | int) -> SDE:
-        """The SDE with the numbers of one network."""
-        parts = (sde.known, sde.diffusion)
+    def given_to(self, sde: SDE, start: AbstractStart, network: Int[Array, ""] | int) -> SDE:
+        """The SDE with the numbers of one network; `start` is what all share."""
+        parts = (sde.known, sde.diffusion, start)
         moved, held = eqx.partition(parts, trainable(parts))
         own = jax.tree.map(lambda leaf, shift: leaf + shift[network], moved, self.shifts.value)
-        return eqx.tree_at(lambda s: (s.known, s.diffusion), sde, eqx.combine(own, held))
+        known, diffusion, start = eqx.combine(own, held)
+        return SDE(sde.learned, known, diffusion, sde.bounds, start)
 
 
 class BayesianSDE(eqx.Module):
@@ -155,12 +156,12 @@ class BayesianSDE(eqx.Module):
         count = self.own.count
         lot = jr.randint(lot_key, (), 0, count) if number is None else number % count
         network = self.weights.draw(self.network, key=weight_key, number=lot)
-        return self.own.given_to(self.driven_by(network), lot)
+        return self.own.given_to(self.driven_by(network), self.start, lot)
 
     def typical(self) -> SDE:
         """The SDE at the mean of the weights; of several networks, the first."""
         sde = self.driven_by(self.network.mean())
-        return sde if self.own is None else self.own.given_to(sde, 0)
+        return sde if self.own is None else self.own.given_to(sde, self.start, 0)
 
     def driven_by(self, network: AbstractNetwork) -> SDE:
         """The SDE with this network as its learned part."""
@@ -169,15 +170,19 @@ class BayesianSDE(eqx.Module):
         return SDE(learned, self.known, self.diffusion, bounds)
 
     def initial_state(
-        self, series: Batch, epsilon: Float[Array, " normal"]
+        self, sde: SDE, series: Batch, epsilon: Float[Array, " normal"]
     ) -> Float[Array, " state"]:
-        """h₀ ~ p(h₀) for one series, from its first observations and standard normals."""
-        h0 = self.start(series, self.observation, self.scale.value, epsilon)
+        """h₀ ~ p(h₀) for one series, from its first observations and standard normals.
+
+        `sde` is the draw whose path begins there: it may have a p(h₀) of its own.
+        """
+        start = self.start if sde.start is None else sde.start
+        h0 = start(series, self.observation, self.scale.value, epsilon)
         return h0 if self.bounds is None else self.bounds.value.mirror(h0)
 
 
 def check_starts(model: BayesianSDE, batch: Batch) -> None:
     """A `ValueError` where G is singular at the start of a series."""
-    zero = jnp.zeros(model.start_normals)
-    starts = jax.vmap(lambda one: model.initial_state(one, zero))(batch)
+    zero, sde = jnp.zeros(model.start_normals), model.typical()
+    starts = jax.vmap(lambda one: model.initial_state(sde, one, zero))(batch)
     check_invertible(model.diffusion, batch.times[:, 0], starts)

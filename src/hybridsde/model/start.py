@@ -5,11 +5,14 @@ import abc
 import equinox as eqx
 import jax.numpy as jnp
 
-from hybridsde._parameters import AbstractParameter, Fixed
-from hybridsde._types import Array, Float
+from hybridsde._parameters import AbstractParameter, Fixed, Free, Positive
+from hybridsde._types import Array, Bool, Float
 from hybridsde.data import Batch
 from hybridsde.model.observation import AbstractObservation, GaussianObservation
 from hybridsde.model.scaling import Scale
+
+SMALLEST = 1e-3
+"""A learned spread of starts stays so far above its floor, in standard deviations of the states."""
 
 
 class AbstractStart(eqx.Module):
@@ -106,3 +109,26 @@ class UncertainStart(AbstractStart):
                     value = jnp.log(jnp.maximum(value, jnp.finfo(value.dtype).tiny))
                 anywhere = anywhere.at[state].set(value)
         return inverse @ blurred + left_open @ anywhere
+
+    def at_normals(
+        self, normals: Float[Array, "series state"], hidden: Bool[Array, " state"]
+    ) -> "UncertainStart":
+        """With m and s of hidden states by n recordings that were found to begin at these normals.
+
+        mᵢ = m + s εᵢ; then m ← mean mᵢ and s² ← (s² + Σ (mᵢ − m)²)/n: one recording says nothing of
+        how far others lie apart.
+        """
+        if not (isinstance(self.default, Free) and isinstance(self.spread, Positive)):
+            return self
+        m, s = self.default.value, self.spread.value
+        begun, count = m + s * normals, len(normals)
+        spread = jnp.sqrt((s**2 + count * jnp.var(begun, 0)) / count)
+        raw = jnp.log(jnp.maximum(spread - self.spread.floor, SMALLEST))
+        return eqx.tree_at(
+            lambda start: (start.default.raw, start.spread.raw),
+            self,
+            (
+                jnp.where(hidden, begun.mean(0), m),
+                jnp.where(hidden, raw, self.spread.raw),
+            ),
+        )

@@ -149,7 +149,7 @@ class GaitForecaster(AbstractForecaster):
     def _ends(self, given: Batch) -> tuple[GaussianState, Float[Array, " guess"]]:
         """The state after the given rows under every guess, and the evidence of each guess."""
         sde = self.model.driven_by(self.model.network.mean())
-        prior = first_state(self.model, given)
+        prior = first_state(self.model, sde, given)
         turns = 2 * np.pi * np.arange(self.guesses) / self.guesses
         each = (np.tile(turns, len(self.pace_spreads)), np.repeat(self.pace_spreads, self.guesses))
 

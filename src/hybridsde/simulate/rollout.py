@@ -116,7 +116,7 @@ def simulate(
             if model.start_normals != model.states:
                 key = jr.fold_in(path_key, START)
                 first = path_normals(key, numbers, 1, model.start_normals, grid.dt.dtype)[0]
-            over_series = jax.vmap(model.initial_state)
+            over_series = jax.vmap(lambda one, normal: model.initial_state(sde, one, normal))
             h0 = jax.vmap(over_series, (None, 0))(batch, first)
             return rollout(sde, solver, grid, h0, dw, noise, batch.times.shape[1])
 
