@@ -15,7 +15,7 @@ import numpy as np
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
-from hybridsde._parameters import trainable
+from hybridsde._parameters import Bounded, trainable
 from hybridsde._types import Array, Float, Scalar
 from hybridsde.data import Batch
 from hybridsde.hybrid.numerics import recorded_states
@@ -37,6 +37,9 @@ UNBOUNDED = 1e4
 """Times a guessed size: more than an unmeasured state moves in a step."""
 TIE = 1e-4
 """How much a step away from the first place costs, beside residuals of order one."""
+INSIDE = 4.0
+"""A parameter between limits begins no nearer to them than this logit: at a limit it would have no
+slope, and least squares go there where equations are incomplete."""
 LEAST_SIZE = 0.05
 """An unmeasured state varies by this share of its mean at least."""
 
@@ -94,9 +97,11 @@ def first_guess(
         sd = sd.at[index].set(UNBOUNDED * sizes[hidden.index(states[index])])
     model = eqx.tree_at(lambda m: m.scale.frozen.states.sd, model, sd)
 
+    def physics_of(parameters: Array) -> AbstractPhysics:
+        return _inside(eqx.combine(unflatten(parameters), held))
+
     def model_of(parameters: Array) -> BayesianSDE:
-        physics = eqx.combine(unflatten(parameters), held)
-        return eqx.tree_at(lambda m: m.known.physics, model, physics)
+        return eqx.tree_at(lambda m: m.known.physics, model, physics_of(parameters))
 
     def flow(x: Unknowns) -> Float[Array, "series time state"]:
         sde = model_of(x.parameters).driven_by(ZeroNetwork(outputs=len(states)))
@@ -144,8 +149,18 @@ def first_guess(
             return None
         mean, sd = float(values.mean()), float(values.std())
         typical[states[index]] = (mean, max(sd, LEAST_SIZE * abs(mean), 1e-6))
-    physics = eqx.combine(unflatten(x.parameters), held)
-    return Guess(physics, typical, float(np.sqrt(cost)))
+    return Guess(physics_of(x.parameters), typical, float(np.sqrt(cost)))
+
+
+def _inside(physics: AbstractPhysics) -> AbstractPhysics:
+    """The same with no parameter at the limits of its range."""
+
+    def moved(node):
+        if not isinstance(node, Bounded):
+            return node
+        return eqx.tree_at(lambda b: b.raw, node, jnp.clip(node.raw, -INSIDE, INSIDE))
+
+    return jax.tree.map(moved, physics, is_leaf=lambda node: isinstance(node, Bounded))
 
 
 def _flow(
