@@ -15,8 +15,6 @@ from hybridsde.data import Batch
 from hybridsde.hybrid.checks import ENDLESS, INFER, check_bounds, check_saturates, visible
 from hybridsde.hybrid.constraining import constraints_of
 from hybridsde.hybrid.declaration import (
-    ENSEMBLE_ACTIVATION,
-    ENSEMBLE_UNITS,
     LIBRARY,
     PROCESS,
     AbstractDeclaration,
@@ -45,6 +43,7 @@ from hybridsde.model.library import (
     Bumps,
     polynomials,
 )
+from hybridsde.model.network import MLP
 from hybridsde.model.observation import (
     GaussianObservation,
     has_orthonormal_rows,
@@ -68,6 +67,11 @@ LIBRARY_ROOM = 2.0
 """A library is believed this share of the recorded range beyond either end: its terms are few."""
 CHOICES = 8
 """Choices of terms that are kept."""
+UNITS, FEW_UNITS = 8, 2
+"""Hinges of a network of an ensemble, and where states are not measured: what is not seen bends
+seldom, and more units find bends that are not there."""
+SMALL = 0.05
+"""How high these hinges begin."""
 BUMPS = 24
 LENGTH = 1.0
 """Of a bump, in standard deviations of the features times the root of their number."""
@@ -204,15 +208,16 @@ def network_of(declared: AbstractDeclaration, *, key: PRNGKeyArray) -> AbstractB
     if not declared.pieces:
         return NothingLearned(states)
     assert declared.hidden is not None
-    units, activation = declared.hidden, declared.activation
-    if declared.ensemble:
-        units, activation = ENSEMBLE_UNITS, ENSEMBLE_ACTIVATION
-    widths = (len(declared.features), *units, states)
+    features, widths = len(declared.features), declared.hidden
 
     def one(key: PRNGKeyArray) -> BayesianMLP:
+        if declared.ensemble:
+            units = FEW_UNITS if declared.looks_ahead else UNITS
+            mean = MLP.hinged(features, units, states, last=SMALL, key=key)
+            return BayesianMLP.about(mean, sd=declared.initial_sd, prior_sd=declared.prior_sd)
         return BayesianMLP.init(
-            widths,
-            activation,
+            (features, *widths, states),
+            declared.activation,
             sd=declared.initial_sd,
             prior_sd=declared.prior_sd,
             last=declared.last_layer,

@@ -26,8 +26,8 @@ MOST_TERMS = 36
 """A library without a degree has no more products than this."""
 MOST_COEFFICIENTS = 1500
 """Larger libraries are refused: their covariance alone would fill the memory."""
-ENSEMBLE_MEMBERS, ENSEMBLE_UNITS, ENSEMBLE_ACTIVATION = 16, (8,), "tanh"
-"""An ensemble: so many networks, and their hidden units. Second-order steps need small ones."""
+ENSEMBLE_MEMBERS = 8
+"""Networks of an ensemble."""
 CHOICES_IN_A_STEP = 4
 """Draws of the coefficients of a library in a gradient step."""
 Start = float | int | str | Sequence[float | int]
@@ -161,7 +161,17 @@ class AbstractDeclaration(ModelSpec):
         Where states are not measured, errors from row to row say little of them: a drift of such a
         state that is off is taken for noise, and forecasts many rows ahead go astray.
         """
-        return "ahead" if self.hidden_states else "auto"
+        return "ahead" if self.looks_ahead else "auto"
+
+    @property
+    def rival(self) -> str:
+        """What is tried beside a library: small networks that simulate well, or larger ones."""
+        return ENSEMBLE if self.looks_ahead else NETWORK
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether forecasts many rows ahead are learned from: where states are not measured."""
+        return bool(self.hidden_states)
 
     @property
     def state_names(self) -> tuple[str, ...]:

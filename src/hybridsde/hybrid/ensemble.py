@@ -1,9 +1,13 @@
-"""An ensemble of small networks, each found by second-order steps through the filter.
+"""An ensemble of small networks, each found by second-order steps.
 
 Every network begins at weights of its own and climbs to a maximum of its posterior together with
 all other numbers: physical parameters, diffusion, noise and starts. A network is one explanation of
 the data; what the ensemble disagrees about is what the data leave open (Lakshminarayanan, Pritzel
-and Blundell 2017). All climb side by side as one program, by Fisher scoring; see `scoring`.
+and Blundell 2017). All climb side by side as one program, by Fisher scoring; see `scoring`. Some
+end at poor maxima, so twice as many begin as are kept.
+
+They climb through the filter, or where states are not measured through simulations of whole
+recordings, which look further ahead; see `simulations`.
 """
 
 from collections.abc import Callable
@@ -17,26 +21,18 @@ from jax.flatten_util import ravel_pytree
 
 from hybridsde._types import Float, PyTree
 from hybridsde.data import Batch
-from hybridsde.hybrid.scoring import (
-    STUCK,
-    Local,
-    LogLikelihood,
-    Prior,
-    after_step,
-    damped_step,
+from hybridsde.hybrid.climbing import Climber, Search
+from hybridsde.hybrid.scoring import LogLikelihood, Prior
+from hybridsde.hybrid.simulations import (
+    ITERATIONS,
+    Climbed,
+    beside,
+    climb_simulations,
+    weight_precisions,
 )
 from hybridsde.model import BayesianSDE, MeanField, MixtureMLP
 from hybridsde.model.sde import OwnNumbers
 from hybridsde.simulate import AbstractSolver
-
-ITERATIONS = 60
-"""Steps of every network at most."""
-FURTHEST = 3.0
-"""No weight moves further in a step."""
-ENOUGH = 0.02
-"""A network that gains less than this in log-probability in a step is done."""
-DAMPING = 1e-2
-"""Of the first step."""
 
 
 @dataclass(frozen=True)
@@ -48,83 +44,62 @@ class Ensembled:
     """Mean over the networks, after every step."""
 
 
-@dataclass
-class Climber:
-    """One network on its way."""
-
-    about: Local
-    damping: float = DAMPING
-    done: bool = False
-
-    def take(self, tried: Local, prior: Prior) -> None:
-        """Go where a step has led, if that is higher."""
-        before = self.about
-        self.about, self.damping, gain = after_step(before, tried, prior, self.damping)
-        moved = self.about is not before
-        self.done = self.damping > STUCK or (moved and gain < ENOUGH)
-
-
 def fit_ensemble(
     model: BayesianSDE,
+    others: MixtureMLP,
     solver: AbstractSolver,
     batch: Batch,
     report: Callable[[int, int, float], None],
+    *,
+    ahead: bool,
 ) -> Ensembled:
-    """Learn everything about a model whose learned part is a `MixtureMLP`."""
+    """Learn everything about a model whose learned part is a `MixtureMLP`.
+
+    `others` are as many further networks to begin with. Looking `ahead`, they fit simulations.
+    """
+    network = model.network
+    assert isinstance(network, MixtureMLP)
+    weights = np.concatenate([_weights(network), _weights(others)])
+    climb = climb_simulations if ahead else _climb_filtered
+    found = climb(model, solver, batch, weights, report)
+    if found is None:
+        return Ensembled(model, (np.nan,))
+    best = [one for one in found.search.best(found.climbers, network.count) if one.about.finite]
+    if not best:
+        return Ensembled(model, (np.nan,))
+    turns = [best[n % len(best)] for n in range(network.count)]
+    return Ensembled(_gathered(found.search, model, turns), tuple(found.values))
+
+
+def _climb_filtered(
+    model: BayesianSDE,
+    solver: AbstractSolver,
+    batch: Batch,
+    weights: Float[np.ndarray, "network weight"],
+    report: Callable[[int, int, float], None],
+) -> Climbed:
+    """Climb the likelihood of the filter, from row to row."""
     network = model.network
     assert isinstance(network, MixtureMLP)
     likelihood = LogLikelihood(model, network.mean(), solver, batch)
     prior = Prior.of(likelihood, weight_precisions(network))
-    weights = [np.asarray(ravel_pytree(network.member(n).mean)[0]) for n in range(network.count)]
-    starts = np.stack([np.concatenate([one, likelihood.others]) for one in weights])
-    climbers = [Climber(about) for about in likelihood.about_each(starts)]
-    values = [_mean(climbers)]
-    if not np.isfinite(values[0]):
-        return Ensembled(model, (np.nan,))
-    for step in range(ITERATIONS):
-        tried = likelihood.about_each(
-            np.stack([_proposed(likelihood, one, prior) for one in climbers])
-        )
-        for one, there in zip(climbers, tried, strict=True):
-            if not one.done:
-                one.take(there, prior)
-        values.append(_mean(climbers))
-        report(step + 1, ITERATIONS, values[-1])
-        if all(one.done for one in climbers):
-            report(ITERATIONS, ITERATIONS, values[-1])
-            break
-    return Ensembled(_gathered(likelihood, model, climbers, prior), tuple(values))
+    search = Search(likelihood, prior, ITERATIONS, report)
+    return Climbed(search, *search.climb(beside(weights, likelihood.others)))
 
 
-def weight_precisions(network: MixtureMLP) -> Float[np.ndarray, " weight"]:
-    """1/σ₀² of every weight of one network under its prior."""
-    sd = np.asarray(ravel_pytree(network.prior.value.sd())[0], float)
-    return 1 / sd**2
+def _weights(network: MixtureMLP) -> Float[np.ndarray, "network weight"]:
+    each = [ravel_pytree(network.member(n).mean)[0] for n in range(network.count)]
+    return np.stack([np.asarray(one, float) for one in each])
 
 
-def _mean(climbers: list[Climber]) -> float:
-    return float(np.mean([one.about.value for one in climbers]))
-
-
-def _proposed(
-    likelihood: LogLikelihood, one: Climber, prior: Prior
-) -> Float[np.ndarray, " number"]:
-    everything = np.ones(len(one.about.at), bool)
-    step = damped_step(likelihood, one.about, prior, everything, one.damping)
-    count = likelihood.coefficients
-    step[:count] = np.clip(step[:count], -FURTHEST, FURTHEST)
-    return one.about.at + step
-
-
-def _gathered(
-    likelihood: LogLikelihood, model: BayesianSDE, climbers: list[Climber], prior: Prior
-) -> BayesianSDE:
-    """All networks in one model, each with its physical parameters and diffusion.
+def _gathered(search: Search, model: BayesianSDE, climbers: list[Climber]) -> BayesianSDE:
+    """All networks in one model, each with its physical parameters, diffusion and start.
 
     Weights are Gaussian about each maximum, independent as in the rest of the model: of all such
-    Gaussians, those with the variances 1/Hᵢᵢ are nearest to N(θ, H⁻¹) in KL(q ‖ ·). Noise and
-    starts are the means over networks.
+    Gaussians, those with the variances 1/Hᵢᵢ are nearest to N(θ, H⁻¹) in KL(q ‖ ·). The noise is
+    the mean over networks.
     """
+    likelihood, prior = search.likelihood, search.prior
     count = likelihood.coefficients
     network = model.network
     assert isinstance(network, MixtureMLP)

@@ -11,6 +11,7 @@ and Newton have it; see `Constraints`. Everything is in double precision: terms 
 nearly the same.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -21,11 +22,11 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from hybridsde._parameters import trainable
-from hybridsde._types import Array, Float, PyTree
+from hybridsde._types import Array, Bool, Float, PyTree
 from hybridsde.data import Batch
 from hybridsde.estimate.censored import Tail
-from hybridsde.estimate.filter import innovations
 from hybridsde.hybrid import symmetric
+from hybridsde.hybrid.comparing import AbstractComparison, RowByRow
 from hybridsde.model import BayesianSDE
 from hybridsde.model.bayesian import NothingLearned
 from hybridsde.model.network import AbstractNetwork
@@ -56,6 +57,8 @@ class Local:
     information: Float[np.ndarray, "number number"]
     innovations: Float[np.ndarray, "series step obs"]
     """In units of what was foretold; NaN where nothing was measured."""
+    log_variances: Float[np.ndarray, "series step obs"]
+    """Of what was foretold."""
 
     @property
     def finite(self) -> bool:
@@ -71,12 +74,18 @@ class Local:
 class LogLikelihood:
     """Ln p(Y) as a function of the coefficients of a network and all other numbers of a model.
 
-    Numbers are in one vector: coefficients as they stand in the network, then the others. A
-    library has them in the order of column, state.
+    Numbers are in one vector: coefficients as they stand in the network, then the others: those of
+    the model, and normals of starts where the comparison looks for them. A library has its
+    coefficients in the order of column, state.
     """
 
     def __init__(
-        self, model: BayesianSDE, network: AbstractNetwork, solver: AbstractSolver, batch: Batch
+        self,
+        model: BayesianSDE,
+        network: AbstractNetwork,
+        solver: AbstractSolver,
+        batch: Batch,
+        comparison: AbstractComparison | None = None,
     ):
         self._single = eqx.tree_at(lambda m: m.network, model, NothingLearned(model.states))
         with jax.enable_x64(True):
@@ -84,12 +93,24 @@ class LogLikelihood:
             self.coefficients = ravel_pytree(eqx.filter(network, trainable(network)))[0].size
             """How many there are."""
             moved, _ = eqx.partition(self._model, trainable(self._model))
-            self.others = np.asarray(ravel_pytree(moved)[0])
+            numbers = np.asarray(ravel_pytree(moved)[0])
+            self._comparison = _double(comparison or RowByRow())
+            self.normals = batch.count * model.start_normals * self._comparison.finds_starts
+            """How many normals of starts are last."""
+            self.others = np.concatenate([numbers, np.zeros(self.normals)])
             nowhere = jax.tree.map(jnp.zeros_like, moved)
-            physics = jax.tree.map(jnp.ones_like, nowhere.known.physics)
-            marked = eqx.tree_at(lambda m: m.known.physics, nowhere, physics)
-            self.physical = np.asarray(ravel_pytree(marked)[0], bool)
+
+            def marked(part: Callable[[BayesianSDE], PyTree]) -> Bool[np.ndarray, " other"]:
+                ones = jax.tree.map(jnp.ones_like, part(nowhere))
+                found = ravel_pytree(eqx.tree_at(part, nowhere, ones))[0]
+                return np.concatenate([np.asarray(found, bool), np.zeros(self.normals, bool)])
+
+            self.physical = marked(lambda m: m.known.physics)
             """Which of the others are parameters of the known physics."""
+            self.diffusive = marked(lambda m: m.diffusion)
+            """Which of them make up the diffusion,"""
+            self.starting = marked(lambda m: m.start)
+            """and p(h₀)."""
         self._solver = solver
 
     @property
@@ -101,11 +122,23 @@ class LogLikelihood:
         """The log-likelihood about a point."""
         return self.about_each(theta[None])[0]
 
-    def about_each(self, thetas: Float[np.ndarray, "point number"]) -> list[Local]:
-        """The log-likelihood about several points, side by side."""
+    def about_each(
+        self,
+        thetas: Float[np.ndarray, "point number"],
+        counted: Bool[np.ndarray, "point series time"] | None = None,
+    ) -> list[Local]:
+        """The log-likelihood about several points, side by side; see `AbstractComparison`."""
+        rows = np.ones((), bool) if counted is None else counted
+        shape = (len(thetas), *self._batch.times.shape)
         with jax.enable_x64(True):
             found = _locals(
-                jnp.asarray(thetas), self._model, self._network, self._solver, self._batch
+                jnp.asarray(thetas),
+                jnp.asarray(np.broadcast_to(rows, shape)),
+                self._model,
+                self._network,
+                self._solver,
+                self._batch,
+                self._comparison,
             )
         values, *others = (np.asarray(one) for one in found)
         return [
@@ -117,7 +150,8 @@ class LogLikelihood:
         """The model with its other numbers at a point, in single precision, and no learned part."""
         with jax.enable_x64(True):
             moved, _ = eqx.partition(self._model, trainable(self._model))
-            found = ravel_pytree(moved)[1](jnp.asarray(theta[self.coefficients :]))
+            end = len(theta) - self.normals
+            found = ravel_pytree(moved)[1](jnp.asarray(theta[self.coefficients : end]))
         single = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf), jnp.float32), found)
         _, held = eqx.partition(self._single, trainable(self._single))
         return eqx.combine(single, held)
@@ -133,43 +167,58 @@ def _double(tree: PyTree) -> PyTree:
 @eqx.filter_jit
 def _locals(
     thetas: Float[Array, "point number"],
+    counted: Bool[Array, "point series time"],
     model: BayesianSDE,
     network: AbstractNetwork,
     solver: AbstractSolver,
     batch: Batch,
-) -> tuple[Array, Array, Array, Array]:
+    comparison: AbstractComparison,
+) -> tuple[Array, Array, Array, Array, Array]:
     slopes = batch.solver_steps(solver.substeps) * batch.values.shape[-1] * thetas.size
     together = max(1, min(SIDE_BY_SIDE, SLOPES // max(slopes, 1)))
-    return jax.vmap(lambda theta: _local(theta, model, network, solver, batch, together))(thetas)
+
+    def one(theta: Array, counted: Array) -> tuple[Array, Array, Array, Array, Array]:
+        return _local(theta, counted, model, network, solver, batch, comparison, together)
+
+    return jax.vmap(one)(thetas, counted)
 
 
 def _local(
     theta: Float[Array, " number"],
+    counted: Bool[Array, "series time"],
     model: BayesianSDE,
     network: AbstractNetwork,
     solver: AbstractSolver,
     batch: Batch,
+    comparison: AbstractComparison,
     together: int,
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array, Array]:
     moved, held = eqx.partition(model, trainable(model))
     weights, shape = eqx.partition(network, trainable(network))
-    _, restore = ravel_pytree(moved)
+    numbers, restore = ravel_pytree(moved)
     flat, fill = ravel_pytree(weights)
     count = flat.size
+    end = count + numbers.size
+    own = (theta.size - end) // batch.count
     has_limits = model.observation.limits is not None
 
-    def of_series(series: Batch) -> tuple[tuple[Array, Array, Array], Array]:
-        def emit(theta: Float[Array, " number"]):
-            changed = eqx.combine(restore(theta[count:]), held)
+    def of_series(
+        x: tuple[Batch, Array, Array],
+    ) -> tuple[tuple[Array, Array, Array], tuple[Array, Array]]:
+        series, number, counted = x
+        # What a recording depends on: all but the normals of other starts.
+        mine = jnp.concatenate([jnp.arange(end), end + number * own + jnp.arange(own)])
+
+        def emit(theta: Float[Array, " some"]):
+            changed = eqx.combine(restore(theta[count:end]), held)
             sde = changed.driven_by(eqx.combine(fill(theta[:count]), shape))
-            one = jax.tree.map(lambda leaf: leaf[None], series)
-            found = innovations(changed, sde, solver, one)
+            found = comparison(changed, sde, solver, series, theta[end:], counted)
             error = jnp.where(found.seen, found.error, 0.0).reshape(-1)
             log = jnp.where(found.seen, jnp.log(found.variance), 0.0).reshape(-1)
             side = jnp.zeros_like(error) if found.side is None else found.side.reshape(-1)
             return (error, log), (error, log, found.seen.reshape(-1), side)
 
-        (by_error, by_log), (error, log, seen, side) = jax.jacfwd(emit, has_aux=True)(theta)
+        (by_error, by_log), (error, log, seen, side) = jax.jacfwd(emit, has_aux=True)(theta[mine])
         at_end, seen = seen & (side != 0), seen & (side == 0)
         weight = jnp.where(seen, jnp.exp(-log), 0.0)
         square = error**2 * weight
@@ -186,15 +235,20 @@ def _local(
             bend = jnp.where(at_end, tail.narrowing, 0.0)
             information = information + (slope.T * bend) @ slope
         z = jnp.where(seen, error * jnp.sqrt(weight), jnp.nan)
-        return (value, gradient, information), z.reshape(-1, batch.values.shape[-1])
+        by_obs = (-1, batch.values.shape[-1])
+        gradient = jnp.zeros_like(theta).at[mine].set(gradient)
+        whole = jnp.zeros((theta.size, theta.size), theta.dtype)
+        information = whole.at[mine[:, None], mine].set(information)
+        return (value, gradient, information), (z.reshape(by_obs), log.reshape(by_obs))
 
-    parts, z = lax.map(of_series, batch, batch_size=together)
+    recordings = (batch, jnp.arange(batch.count), counted)
+    parts, (z, log) = lax.map(of_series, recordings, batch_size=together)
     value, gradient, information = (part.sum(0) for part in parts)
     if model.constraints is None:
-        return value, gradient, information, z
+        return value, gradient, information, z, log
 
     def contradicted(theta: Float[Array, " number"]):
-        changed = eqx.combine(restore(theta[count:]), held)
+        changed = eqx.combine(restore(theta[count:end]), held)
         sde = changed.driven_by(eqx.combine(fill(theta[:count]), shape))
         found = changed.constraints.value.scaled(sde).reshape(-1)
         return found, found
@@ -205,6 +259,7 @@ def _local(
         gradient - found @ slopes,
         information + slopes.T @ slopes,
         z,
+        log,
     )
 
 
@@ -217,8 +272,9 @@ class Prior:
 
     @classmethod
     def of(cls, likelihood: LogLikelihood, precision: Float[np.ndarray, " coefficient"]) -> "Prior":
-        """With these precisions of the coefficients."""
+        """With these precisions of the coefficients; normals are standard ones."""
         loose = 1 / (LOOSE * sizes(likelihood)) ** 2
+        loose[len(loose) - likelihood.normals :] = 1.0
         return cls(likelihood.start, np.concatenate([precision, loose]))
 
     def log_prob(self, theta: Float[np.ndarray, " number"]) -> float:

@@ -23,7 +23,7 @@ from hybridsde.forecast import (
     GradientDescent,
 )
 from hybridsde.forecast.spec import structure_of
-from hybridsde.hybrid.build import untrained
+from hybridsde.hybrid.build import network_of, untrained
 from hybridsde.hybrid.check_declaration import check_declaration
 from hybridsde.hybrid.declaration import LIBRARY, NETWORK, AbstractDeclaration
 from hybridsde.hybrid.defaults import default_solver, default_training
@@ -32,7 +32,7 @@ from hybridsde.hybrid.forecaster import SDEForecaster
 from hybridsde.hybrid.offsets import centred
 from hybridsde.hybrid.settle import settle
 from hybridsde.hybrid.sparse import fit_sparse
-from hybridsde.model.bayesian import SampledNetworks
+from hybridsde.model.bayesian import MixtureMLP, SampledNetworks
 from hybridsde.model.diffusion import AbstractDiffusion
 from hybridsde.model.sde import BayesianSDE, check_starts
 from hybridsde.objective import (
@@ -74,10 +74,11 @@ class HybridSDE(AbstractDeclaration):
     - `learned`: what the learned part is made of. "library" is a sum of few readable terms, chosen
       by their evidence; "process" a Gaussian process, or what a library leaves to it where both
       are named; "network" Bayesian networks, trained by gradients on an objective, or networks for
-      what a library leaves where both are named; "ensemble" a
-      set of small networks, each found by second-order steps: seconds instead of minutes, and
-      often nearly as good. By default, "auto", `fit` takes a library, and where that leaves a
-      doubt it tries networks too and keeps what forecasts validation data better.
+      what a library leaves where both are named; "ensemble" a set of small networks, each found
+      by second-order steps, through simulations of whole recordings where states are not measured:
+      seconds instead of minutes. By default, "auto", `fit` takes a library, and where that leaves
+      a doubt it tries networks too, an ensemble where states are not measured, and keeps what
+      forecasts validation data better.
     - `degree`, `functions`, `terms`: of the library. Products of states and inputs up to a degree
       (three, or less where that makes too many), functions of single ones, and terms of your own
       as text, such as "u/(1 + u)". Of `positive` states they make up the relative rate, dx/x.
@@ -184,7 +185,10 @@ class HybridSDE(AbstractDeclaration):
         self, data: Batch, callbacks: tuple[Callback, ...], key: PRNGKeyArray
     ) -> Fitted[AbstractForecaster]:
         begun, solver = self._begun(data, key)
-        found = fit_ensemble(begun, solver, data, _reporter(data, callbacks))
+        others = network_of(self, key=jr.fold_in(key, 1))
+        assert isinstance(others, MixtureMLP)
+        report = _reporter(data, callbacks)
+        found = fit_ensemble(begun, others, solver, data, report, ahead=self.looks_ahead)
         return self._found(found.model, solver, data, found.log_likelihoods)
 
     def _begun(self, data: Batch, key: PRNGKeyArray) -> tuple[BayesianSDE, AbstractSolver]:

@@ -128,6 +128,11 @@ class BayesianMLP(AbstractBayesianNetwork):
     ) -> "BayesianMLP":
         """Random means, one starting `sd` for all weights, prior N(0, prior_sd²)."""
         mean = MLP.init(widths, ACTIVATIONS[activation], last=last, key=key)
+        return cls.about(mean, sd=sd, prior_sd=prior_sd)
+
+    @classmethod
+    def about(cls, mean: MLP, *, sd: float, prior_sd: float) -> "BayesianMLP":
+        """One `sd` about the weights of a network, prior N(0, prior_sd²)."""
         prior = MeanField(
             jax.tree.map(jnp.zeros_like, mean),
             jax.tree.map(lambda leaf: jnp.full_like(leaf, math.log(prior_sd)), mean),

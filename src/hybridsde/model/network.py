@@ -13,6 +13,8 @@ from hybridsde._random import path_normals
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, UInt32
 
 ARTANH_TERMS = 8
+HINGE = 4.0
+"""How sharply a hinge bends: a softplus of so many times its argument."""
 
 
 @jax.custom_jvp
@@ -40,6 +42,11 @@ def _softplus_jvp(primals, tangents):
     return softplus(x), jax.nn.sigmoid(x) * dx
 
 
+def hinge(x: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
+    """Ln(1 + e⁴ˣ)/4: flat, then a line, with a smooth bend of a quarter of a unit between them."""
+    return softplus(HINGE * x) / HINGE
+
+
 ACTIVATIONS: dict[str, Callable] = {
     "softplus": softplus,
     "tanh": jnp.tanh,
@@ -47,6 +54,7 @@ ACTIVATIONS: dict[str, Callable] = {
     "silu": jax.nn.silu,
     "gelu": jax.nn.gelu,
     "elu": jax.nn.elu,
+    "hinge": hinge,
 }
 
 
@@ -97,6 +105,8 @@ class MLP(AbstractNetwork):
 
     layers: tuple[Linear, ...]
     activation: Callable = eqx.field(static=True)
+    direct: bool = eqx.field(static=True, default=False)
+    """Whether the last layer sees the features themselves too, behind the units."""
 
     @classmethod
     def init(
@@ -116,6 +126,22 @@ class MLP(AbstractNetwork):
         layers[-1] = Linear(last * layers[-1].weight, layers[-1].bias)
         return cls(tuple(layers), activation)
 
+    @classmethod
+    def hinged(
+        cls, features: int, units: int, outputs: int, *, last: float, key: PRNGKeyArray
+    ) -> "MLP":
+        """An affine map and a few hinges at random places: x ↦ V hinge(W x + b) + A x + c.
+
+        W and b are standard normals, so that the bends lie where standardised features do; V
+        is smaller by `last`, A and c begin at zero.
+        """
+        weight_key, bias_key, last_key = jr.split(key, 3)
+        first = Linear(jr.normal(weight_key, (features, units)), jr.normal(bias_key, (units,)))
+        bent = last * jr.normal(last_key, (units, outputs))
+        straight = jnp.zeros((features, outputs))
+        behind = Linear(jnp.concatenate([bent, straight]), jnp.zeros(outputs))
+        return cls((first, behind), hinge, direct=True)
+
     def noise(self, paths: UInt32[Array, "*path"], steps: int, *, key: PRNGKeyArray) -> PyTree:
         """Nothing."""
         del paths, steps, key
@@ -123,7 +149,13 @@ class MLP(AbstractNetwork):
     def __call__(self, x: Float[Array, " in"], noise: PyTree = None) -> Float[Array, " out"]:
         """Layer after layer."""
         del noise
-        return through(self.layers, self.activation, x)
+        if not self.direct:
+            return through(self.layers, self.activation, x)
+        *inner, last = self.layers
+        z = x
+        for layer in inner:
+            z = self.activation(layer(z))
+        return last(jnp.concatenate([z, x]))
 
 
 def through(layers: tuple, activation: Callable, x: Float[Array, " in"]) -> Float[Array, " out"]:

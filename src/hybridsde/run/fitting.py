@@ -26,7 +26,7 @@ from hybridsde.forecast import (
 from hybridsde.forecast.plausible import plausible_range
 from hybridsde.forecast.spec import common_step
 from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
-from hybridsde.hybrid.declaration import LIBRARY, NETWORK
+from hybridsde.hybrid.declaration import LIBRARY
 from hybridsde.hybrid.failure import why_not_finite
 from hybridsde.hybrid.parameters import learned_parameters, same_work
 from hybridsde.model import Standardiser
@@ -108,7 +108,7 @@ def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None,
         return with_choice(
             library, "library: nothing in its errors from row to row speaks for a missing term."
         )
-    wanted = replace(model, learned=NETWORK)
+    wanted = replace(model, learned=model.rival)
     if not model.hidden_states:
         # A library needs no first guess of physical parameters, so there may be none yet.
         wanted = replace(wanted, numerics=replace(model.numerics, typical=None))
