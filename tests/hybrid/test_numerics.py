@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import hybridsde as hs
+from hybridsde.hybrid.first_guess import INSIDE
 
 
 def swing(rate=2.0, rows=50, count=4, offset=0.0, noise=0.01) -> hs.Trajectories:
@@ -87,3 +88,16 @@ def test_an_unmeasured_state_is_found_on_its_own_scale():
 def test_what_is_settled_stays():
     model = hs.HybridSDE(states=("x", "v")).settled(swing())
     assert model.settled(swing(rate=5.0)).numerics == model.numerics
+
+
+def test_a_first_guess_stays_inside_the_range_of_a_parameter():
+    """What grows asks dx = −kx for a negative k: least squares would end at the limit, for good."""
+    rows = np.linspace(0, 2, 30)
+    data = hs.Trajectories.from_arrays(
+        [rows] * 3, [np.exp(0.5 * rows)[:, None] * a for a in (1, 2, 3)], states=("x",)
+    )
+    physics = hs.equations("dx = -k*x", k=hs.Bounded.of(1.0, 0.2, 3.0))
+    settled = hs.HybridSDE(states=("x",), physics=physics, learned="network").settled(data)
+    parameter = settled.physics.parameters["k"]
+    assert float(parameter.raw) == -INSIDE
+    assert float(parameter.value) < 0.3

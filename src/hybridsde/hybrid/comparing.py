@@ -124,7 +124,7 @@ class Simulation(AbstractComparison):
         if observation.ends is not None:
             side = at_limit(y, observation.ends)
             error = jnp.where(side * error < 0, 0.0, error)  # it is there or beyond
-        return Innovation(error, jnp.broadcast_to(self.spread**2, error.shape), seen)
+        return jax.vmap(Innovation, (0, None, 0))(error, self.spread**2, seen)
 
 
 def _told(
