@@ -190,3 +190,39 @@ def test_a_fit_keeps_what_is_conserved(learned, tmp_path):
     again = hs.Run.load(tmp_path / "run")
     assert again.spec.knowledge.conserved == ["s + i + r"]
     np.testing.assert_array_equal(again.score(data), runs[0].score(data))
+
+
+@pytest.mark.parametrize("learned", ["network", "ensemble"])
+def test_networks_have_symmetries_built_in(learned):
+    """Dv is odd in x, v and u together and even in x and v, dx even in u.
+
+    Far from the data a pull back there adds what is odd in x and v together.
+    """
+    spec = hs.HybridSDE(
+        states=("x", "v"),
+        inputs=("u",),
+        learned=learned,
+        knowledge=hs.Knowledge(odd={"v": ["x", "v", "u"]}, even={"x": ["u"], "v": ["x", "v"]}),
+    )
+    sde = spec.init(spec.batch(rows()), key=jr.key(0)).draw(key=jr.key(1))
+    for h, u in (([0.3, -0.7], [0.4]), ([30.0, -70.0], [40.0])):
+        h, u = jnp.array(h), jnp.array(u)
+        here = sde.learned(jnp.zeros(()), h, u, None)
+        mirrored = sde.learned(jnp.zeros(()), -h, -u, None)
+        other_input = sde.learned(jnp.zeros(()), h, -u, None)
+        other_state = sde.learned(jnp.zeros(()), -h, u, None)
+        assert np.abs(here).min() > 1e-4
+        np.testing.assert_allclose(mirrored[1], -here[1], rtol=1e-4)
+        np.testing.assert_allclose(other_input[0], here[0], rtol=1e-4)
+        if abs(u[0]) < 1:
+            np.testing.assert_allclose(other_state[1], here[1], rtol=1e-4)
+
+
+def test_libraries_have_no_symmetry_built_in():
+    spec = hs.HybridSDE(
+        states=("x", "v"),
+        inputs=("u",),
+        learned="library",
+        knowledge=hs.Knowledge(odd={"v": ["x"]}),
+    )
+    assert spec.init(spec.batch(rows()), key=jr.key(0)).symmetries == ()

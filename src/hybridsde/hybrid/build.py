@@ -13,7 +13,7 @@ from hybridsde._parameters import AbstractParameter, Fixed, Free, Positive, Rela
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.hybrid.checks import ENDLESS, INFER, check_bounds, check_saturates, visible
-from hybridsde.hybrid.constraining import constraints_of
+from hybridsde.hybrid.constraining import constraints_of, symmetries_of
 from hybridsde.hybrid.declaration import (
     LIBRARY,
     PROCESS,
@@ -113,6 +113,7 @@ def untrained(declared: AbstractDeclaration, batch: Batch, *, key: PRNGKeyArray)
         first_scored_row=1 if latent is None else 0,
         reach=Fixed(Reach.of(batch, lift, scale, known.gate.known, room)) if fades else None,
         sees=visible_of(declared),
+        symmetries=symmetries_of(declared),
         bounds=bounds_of(declared, measured),
         constraints=None if wanted is None else Fixed(wanted),
     )

@@ -9,6 +9,7 @@ from hybridsde.hybrid.declaration import AbstractDeclaration
 from hybridsde.hybrid.feature_rows import feature_rows
 from hybridsde.hybrid.knowledge import SIGNS
 from hybridsde.model.constraints import Constraints
+from hybridsde.model.drift import Symmetry
 from hybridsde.model.scaling import Scale
 from hybridsde.physics.grammar import parse_formula
 
@@ -45,6 +46,21 @@ def constraints_of(declared: AbstractDeclaration, batch: Batch, scale: Scale) ->
         inputs=scale.inputs.inverse(points[:, count:]),
         rate=scale.rate,
         spread=jnp.concatenate([scale.states.sd, scale.inputs.sd]),
+    )
+
+
+def symmetries_of(declared: AbstractDeclaration) -> tuple[Symmetry, ...]:
+    """What is built into networks. Terms of a library have their symmetries or have not."""
+    if declared.linear or declared.both:
+        return ()
+    known, columns = declared.knowledge, (*declared.states, *declared.inputs)
+    found: dict[tuple[bool, ...], dict[str, float]] = {}
+    for kind, sign in ((known.odd, -1.0), (known.even, 1.0)):
+        for state, of in kind.items():
+            found.setdefault(tuple(one in of for one in columns), {})[state] = sign
+    return tuple(
+        Symmetry(flipped, tuple(signs.get(state, 0.0) for state in declared.states))
+        for flipped, signs in found.items()
     )
 
 

@@ -1,6 +1,7 @@
 """The two parts of the drift: what is learned, and what is known behind its gate."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -12,6 +13,56 @@ from hybridsde.model.network import AbstractNetwork
 from hybridsde.model.reach import Reach
 from hybridsde.model.scaling import Scale
 from hybridsde.physics import AbstractPhysics
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """What components of a function are odd or even in.
+
+    With M that changes the signs of some states and inputs, f becomes ½(f(x) + s f(Mx)), whose
+    every component has f(Mx) = s f(x). Components with s = 0 stay as they are.
+    """
+
+    flipped: tuple[bool, ...]
+    """Which states and inputs change their signs together."""
+    signs: tuple[float, ...]
+    """1 for components that are even, −1 for odd ones, 0 for others."""
+
+    def mirrored(
+        self, h: Float[Array, " state"], u: Float[Array, " input"]
+    ) -> tuple[Float[Array, " state"], Float[Array, " input"]]:
+        """M (h, u)."""
+        sign = np.where(self.flipped, -1.0, 1.0)
+        return h * jnp.asarray(sign[: len(h)], h.dtype), u * jnp.asarray(sign[len(h) :], u.dtype)
+
+    def kept_by(self, f: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+        """The function with the symmetry."""
+        signs = np.array(self.signs)
+
+        def symmetric(h: Array, u: Array) -> Array:
+            here = f(h, u)
+            there = jnp.asarray(signs, here.dtype) * f(*self.mirrored(h, u))
+            return jnp.where(signs != 0, 0.5 * (here + there), here)
+
+        return symmetric
+
+    def reached(
+        self, reach: Callable[[Array, Array], tuple[Array, Array]]
+    ) -> Callable[[Array, Array], tuple[Array, Array]]:
+        """What was recorded on one side says the same of the other; see `Reach`.
+
+        A pull back to the data changes its sign with the states, whatever the symmetry is.
+        """
+        concerned = np.array(self.signs) != 0
+
+        def nearer(h: Array, u: Array) -> tuple[Array, Array]:
+            share, pull = reach(h, u)
+            other, back = reach(*self.mirrored(h, u))
+            back, _ = self.mirrored(back, u)
+            better = concerned & (other > share)
+            return jnp.where(better, other, share), jnp.where(better, back, pull)
+
+        return nearer
 
 
 class LearnedDrift(eqx.Module):
@@ -26,18 +77,29 @@ class LearnedDrift(eqx.Module):
     sees: tuple[tuple[bool, ...], ...] | None = eqx.field(static=True, default=None)
     """Which features the learned part of each state may depend on: states, the time unless
     autonomous, inputs. None: on all. Nothing is learned for a state that may see nothing."""
+    symmetries: tuple[Symmetry, ...] = eqx.field(static=True, default=())
+    """What the learned part is odd or even in."""
 
     def __call__(
         self, t: Scalar, h: Float[Array, " state"], u: Float[Array, " input"], noise: PyTree
     ) -> Float[Array, " state"]:
         """The network on standardised features, its output in raw units per unit of time."""
-        states, inputs = self.scale.states(h), self.scale.inputs(u)
-        clock = () if self.autonomous else (self.scale.time(t)[None],)
-        found = self._masked(jnp.concatenate([states, *clock, inputs]), noise)
-        if self.reach is not None:
-            share, pull = self.reach(states, inputs)
-            found = share * found + jnp.where(self._learns(), pull, 0.0)
-        return self.scale.rate * found
+
+        def network(h: Float[Array, " state"], u: Float[Array, " input"]) -> Array:
+            clock = () if self.autonomous else (self.scale.time(t)[None],)
+            features = (self.scale.states(h), *clock, self.scale.inputs(u))
+            return self._masked(jnp.concatenate(features), noise)
+
+        def reach(h: Float[Array, " state"], u: Float[Array, " input"]) -> tuple[Array, Array]:
+            if self.reach is None:
+                return jnp.ones((), h.dtype), jnp.zeros_like(h)
+            return self.reach(self.scale.states(h), self.scale.inputs(u))
+
+        found, within = network, reach
+        for one in self.symmetries:
+            found, within = one.kept_by(found), one.reached(within)
+        share, pull = within(h, u)
+        return self.scale.rate * (share * found(h, u) + jnp.where(self._learns(), pull, 0.0))
 
     def _masked(self, features: Float[Array, " feature"], noise: PyTree) -> Float[Array, " state"]:
         """The network once for every set of features that some state may see, others at zero."""
