@@ -183,6 +183,7 @@ def _update_best(
     schedule = problem.schedule
     same_rows = problem.length is None  # losses of windows of other lengths do not compare
     slipped, fallen = (_slipped(state, one) & same_rows for one in (middle, terms.loss))
+    fallen = fallen | (same_rows & (terms.loss > state.first_loss))  # worse than untrained
     validated = validation_loss is not None
     monitored = validation_loss if validated else terms.loss
     candidate = parameters if validated else state.parameters
