@@ -10,6 +10,7 @@ from scipy.stats import multivariate_normal
 
 import hybridsde as hs
 from hybridsde.data import Batch
+from hybridsde.hybrid import scoring
 from hybridsde.hybrid.discovered import discover
 from hybridsde.hybrid.scoring import LogLikelihood
 from hybridsde.hybrid.selection import Surrogate, select
@@ -84,6 +85,27 @@ def test_gradients_are_those_of_the_log_likelihood():
         step[k] = 1e-5
         slope = (likelihood(theta + step).value - likelihood(theta - step).value) / 2e-5
         np.testing.assert_allclose(found.gradient[k], slope, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("lanes", "rows"), [(4, 9), (30, 10), (10_000, 11)])
+def test_slopes_in_some_numbers_are_those_in_all(lanes, rows, monkeypatch):
+    """However many are computed at once; others are left out. Rows differ: no program is kept."""
+    monkeypatch.setattr(scoring, "LANES", lanes)
+    likelihood, _ = likelihood_of(swings(2, rows), states=("x", "v"), degree=2)
+    theta = likelihood.start + 0.1
+    whole = likelihood(theta)
+    free = np.zeros(len(theta), bool)
+    free[[1, 4, 5, -2]] = True
+    for some in (free, ~free, np.zeros_like(free)):
+        found = likelihood(theta, some)
+        assert found.value == pytest.approx(whole.value, rel=1e-12)
+        np.testing.assert_allclose(found.gradient[some], whole.gradient[some], rtol=1e-9)
+        block = np.ix_(some, some)
+        np.testing.assert_allclose(found.information[block], whole.information[block], rtol=1e-9)
+        silent = ~some & (found.gradient == 0)
+        assert not found.information[silent].any()
+        if lanes == 4 and not some.any():
+            assert silent.sum() >= len(theta) - lanes
 
 
 def regression(seed=0, count=6, rows=40):

@@ -11,7 +11,7 @@ from hybridsde._parameters import Fixed
 from hybridsde.hybrid.discovered import library_coefficients
 from hybridsde.model.library import JITTER, Basis, BayesianLibrary, Bumps, polynomials, powers
 from hybridsde.model.scaling import Standardiser
-from hybridsde.physics.expression import text
+from hybridsde.physics.expression import text, value
 from hybridsde.physics.grammar import parse_formula
 
 FAR = (jnp.full(2, -100.0), jnp.full(2, 100.0))
@@ -36,6 +36,16 @@ def test_terms_see_raw_features_and_have_a_mean_square_of_one():
     size = np.sqrt([np.mean([6.0**2, 28.0**2]), np.mean([1.0, (7 / 5) ** 2])])
     np.testing.assert_allclose(basis.raw_size(), size, rtol=1e-6)
     np.testing.assert_allclose(basis(jnp.array([1.0, 2.0])), [6.0, 1.0] / size, rtol=1e-6)
+
+
+def test_terms_are_computed_together_as_they_are_one_by_one():
+    terms = ("sin(y)", "x*y^2", "1", "x/(1 + x)", "exp(x)", "y^-2", "x^9", "sin(x)", "x^2.5")
+    basis = basis_of(*terms)
+    for raw in ([0.7, 2.0], [1.3, 3.1]):
+        found = basis(basis.scale(jnp.array(raw))) * basis.raw_size()
+        names = dict(zip("xy", map(jnp.asarray, raw), strict=True))
+        expected = [float(value(parse_formula(one), names)) for one in terms]
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 def test_logarithms_are_taken_back_and_features_stay_inside_their_limits():

@@ -16,6 +16,8 @@ from hybridsde.fit.config import Schedule, batches_of
 from hybridsde.fit.state import FitState, all_finite, choose
 from hybridsde.objective import AbstractObjective, AbstractSDEObjective, Terms
 
+BETTER = 0.1
+"""A loss is clearly better than the first from this share of it on."""
 EXPLODED = 100.0
 """A training loss this many times its starting size above its start has exploded."""
 SLIPPED = 0.5
@@ -166,6 +168,12 @@ def _slipped(state: FitState, loss: Scalar) -> Bool[Array, ""]:
     return (loss > state.lowest_loss + SLIPPED * gain) & (gain > CLEAR * state.usual_change)
 
 
+def _worse_than_untrained(state: FitState, loss: Scalar) -> Bool[Array, ""]:
+    """Whether an epoch was worse than the first, although others were clearly better than it."""
+    gain = state.first_loss - state.lowest_loss
+    return (loss > state.first_loss) & (gain > BETTER * (1 + jnp.abs(state.first_loss)))
+
+
 def _update_best(
     state: FitState,
     carry,
@@ -183,7 +191,7 @@ def _update_best(
     schedule = problem.schedule
     same_rows = problem.length is None  # losses of windows of other lengths do not compare
     slipped, fallen = (_slipped(state, one) & same_rows for one in (middle, terms.loss))
-    fallen = fallen | (same_rows & (terms.loss > state.first_loss))  # worse than untrained
+    fallen = fallen | (same_rows & _worse_than_untrained(state, terms.loss))
     validated = validation_loss is not None
     monitored = validation_loss if validated else terms.loss
     candidate = parameters if validated else state.parameters

@@ -13,6 +13,8 @@ nearly the same.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,7 +24,7 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from hybridsde._parameters import trainable
-from hybridsde._types import Array, Bool, Float, PyTree
+from hybridsde._types import Array, Bool, Float, Int, PyTree
 from hybridsde.data import Batch
 from hybridsde.estimate.censored import Tail
 from hybridsde.hybrid import symmetric
@@ -36,6 +38,9 @@ SIDE_BY_SIDE = 32
 """Series that are filtered at once at most; others follow, so that memory stays bounded."""
 SLOPES = 20_000_000
 """And no more than have so many derivatives together."""
+LANES = 256
+"""Slopes are computed for so many numbers and series at once, in as many turns as are needed: one
+program serves all choices of numbers, and takes less time where they are few."""
 LOOSE = 3.0
 """Spread of the prior of numbers that are not coefficients, about where they begin, in units of
 their size there or of one."""
@@ -69,6 +74,15 @@ class Local:
     def linear(self) -> Float[np.ndarray, " number"]:
         """B of the same parabola written as bᵀθ − ½ θᵀIθ."""
         return self.information @ self.at + self.gradient
+
+
+class Moving(NamedTuple):
+    """Which numbers slopes are computed in, beside normals of starts."""
+
+    order: Int[Array, " number"]
+    """All of them, those that move first."""
+    count: Int[Array, ""]
+    """How many move."""
 
 
 class LogLikelihood:
@@ -118,14 +132,20 @@ class LogLikelihood:
         """Coefficients of zero, and the others as they are."""
         return np.concatenate([np.zeros(self.coefficients), self.others])
 
-    def __call__(self, theta: Float[np.ndarray, " number"]) -> Local:
-        """The log-likelihood about a point."""
-        return self.about_each(theta[None])[0]
+    def __call__(
+        self, theta: Float[np.ndarray, " number"], free: Bool[np.ndarray, " number"] | None = None
+    ) -> Local:
+        """The log-likelihood about a point; only slopes in the free numbers are sure to be there.
+
+        Gradient and information are zero for numbers whose slopes are not.
+        """
+        return self.about_each(theta[None], free=free)[0]
 
     def about_each(
         self,
         thetas: Float[np.ndarray, "point number"],
         counted: Bool[np.ndarray, "point series time"] | None = None,
+        free: Bool[np.ndarray, " number"] | None = None,
     ) -> list[Local]:
         """The log-likelihood about several points, side by side; see `AbstractComparison`."""
         rows = np.ones((), bool) if counted is None else counted
@@ -134,6 +154,7 @@ class LogLikelihood:
             found = _locals(
                 jnp.asarray(thetas),
                 jnp.asarray(np.broadcast_to(rows, shape)),
+                self._moving(free),
                 self._model,
                 self._network,
                 self._solver,
@@ -145,6 +166,13 @@ class LogLikelihood:
             Local(theta, float(value), *rest)
             for theta, value, *rest in zip(thetas, values, *others, strict=True)
         ]
+
+    def _moving(self, free: Bool[np.ndarray, " number"] | None) -> Moving | None:
+        if free is None:
+            return None
+        ours = free[: len(free) - self.normals]
+        order = np.argsort(~ours, kind="stable")
+        return Moving(jnp.asarray(order), jnp.asarray(ours.sum()))
 
     def model(self, theta: Float[np.ndarray, " number"]) -> BayesianSDE:
         """The model with its other numbers at a point, in single precision, and no learned part."""
@@ -168,6 +196,7 @@ def _double(tree: PyTree) -> PyTree:
 def _locals(
     thetas: Float[Array, "point number"],
     counted: Bool[Array, "point series time"],
+    moving: Moving | None,
     model: BayesianSDE,
     network: AbstractNetwork,
     solver: AbstractSolver,
@@ -178,7 +207,7 @@ def _locals(
     together = max(1, min(SIDE_BY_SIDE, SLOPES // max(slopes, 1)))
 
     def one(theta: Array, counted: Array) -> tuple[Array, Array, Array, Array, Array]:
-        return _local(theta, counted, model, network, solver, batch, comparison, together)
+        return _local(theta, counted, moving, model, network, solver, batch, comparison, together)
 
     return jax.vmap(one)(thetas, counted)
 
@@ -186,6 +215,7 @@ def _locals(
 def _local(
     theta: Float[Array, " number"],
     counted: Bool[Array, "series time"],
+    moving: Moving | None,
     model: BayesianSDE,
     network: AbstractNetwork,
     solver: AbstractSolver,
@@ -201,24 +231,56 @@ def _local(
     end = count + numbers.size
     own = (theta.size - end) // batch.count
     has_limits = model.observation.limits is not None
+    numbers_here = end + own
+    width, order, needed = numbers_here, jnp.arange(end), jnp.asarray(numbers_here)
+    if moving is not None:
+        width = min(max(1, LANES // min(together, batch.count)), numbers_here)
+        order, needed = moving.order, own + moving.count
+    turns = -(-numbers_here // width)
 
     def of_series(
         x: tuple[Batch, Array, Array],
     ) -> tuple[tuple[Array, Array, Array], tuple[Array, Array]]:
         series, number, counted = x
         # What a recording depends on: all but the normals of other starts.
-        mine = jnp.concatenate([jnp.arange(end), end + number * own + jnp.arange(own)])
+        normals = end + number * own + jnp.arange(own)
+        nowhere = jnp.full(turns * width - numbers_here, theta.size)
+        mine = jnp.concatenate([normals, order, nowhere])
 
-        def emit(theta: Float[Array, " some"]):
+        def emit(theta: Float[Array, " number"]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
             changed = eqx.combine(restore(theta[count:end]), held)
             sde = changed.driven_by(eqx.combine(fill(theta[:count]), shape))
-            found = comparison(changed, sde, solver, series, theta[end:], counted)
+            found = comparison(changed, sde, solver, series, theta[normals], counted)
             error = jnp.where(found.seen, found.error, 0.0).reshape(-1)
             log = jnp.where(found.seen, jnp.log(found.variance), 0.0).reshape(-1)
             side = jnp.zeros_like(error) if found.side is None else found.side.reshape(-1)
-            return (error, log), (error, log, found.seen.reshape(-1), side)
+            return (error, log), (found.seen.reshape(-1), side)
 
-        (by_error, by_log), (error, log, seen, side) = jax.jacfwd(emit, has_aux=True)(theta[mine])
+        def slopes(number: Array | int) -> tuple:
+            """What is emitted, and how it changes along some of the numbers."""
+            chosen = lax.dynamic_slice(mine, (number * width,), (width,))
+            along = jax.nn.one_hot(chosen, theta.size, dtype=theta.dtype)
+            forward = partial(jax.jvp, emit, (theta,), has_aux=True)
+            return jax.vmap(lambda v: forward((v,)), out_axes=(None, 0, None))(along)
+
+        def turn(number: Array, before: tuple) -> tuple:
+            first, here, others = slopes(number)
+            put = partial(lax.dynamic_update_slice, start_indices=(number * width, 0))
+            return first, jax.tree.map(put, before[1], here), others
+
+        if turns == 1:
+            found = slopes(0)
+        else:
+            first, here, others = jax.eval_shape(slopes, 0)
+            whole = jax.tree.map(
+                lambda one: jax.ShapeDtypeStruct((turns * width, *one.shape[1:]), one.dtype), here
+            )
+            nothing = jax.tree.map(
+                lambda one: jnp.zeros(one.shape, one.dtype), (first, whole, others)
+            )
+            found = lax.fori_loop(0, jnp.maximum(1, -(-needed // width)), turn, nothing)
+        (error, log), (by_error, by_log), (seen, side) = found
+        by_error, by_log = by_error.T, by_log.T
         at_end, seen = seen & (side != 0), seen & (side == 0)
         weight = jnp.where(seen, jnp.exp(-log), 0.0)
         square = error**2 * weight
@@ -236,9 +298,9 @@ def _local(
             information = information + (slope.T * bend) @ slope
         z = jnp.where(seen, error * jnp.sqrt(weight), jnp.nan)
         by_obs = (-1, batch.values.shape[-1])
-        gradient = jnp.zeros_like(theta).at[mine].set(gradient)
+        gradient = jnp.zeros_like(theta).at[mine].set(gradient, mode="drop")
         whole = jnp.zeros((theta.size, theta.size), theta.dtype)
-        information = whole.at[mine[:, None], mine].set(information)
+        information = whole.at[mine[:, None], mine].set(information, mode="drop")
         return (value, gradient, information), (z.reshape(by_obs), log.reshape(by_obs))
 
     recordings = (batch, jnp.arange(batch.count), counted)
@@ -295,7 +357,7 @@ def ascend(
     Returns where it leads, the damping for the next step, and the gain; about the same point and
     without a gain where the step is not an improvement.
     """
-    tried = likelihood(about.at + damped_step(likelihood, about, prior, free, damping))
+    tried = likelihood(about.at + damped_step(likelihood, about, prior, free, damping), free)
     return after_step(about, tried, prior, damping)
 
 

@@ -95,8 +95,8 @@ def fit_sparse(
         if report is not None:
             report(min(len(values), total), total, about.value)
 
-    wanted = np.repeat(inclusion_prior(basis.terms), states)
-    probability = np.concatenate([wanted, np.ones(count - len(wanted))])
+    expected = np.repeat(inclusion_prior(basis.terms), states)
+    probability = np.concatenate([expected, np.ones(count - len(expected))])
     certain = probability >= 1
     odds = np.where(
         certain, 0.0, np.log(probability) - np.log1p(-np.where(certain, 0, probability))
@@ -112,10 +112,13 @@ def fit_sparse(
         return Stage(about, prior, surrogate, choice, evidence)
 
     slab, nothing = np.ones(count), tuple(np.flatnonzero(always).tolist())
-    about = likelihood(likelihood.start)
+    about = likelihood(likelihood.start, others)
     if not about.finite:
         return Sparse(model, -np.inf, (np.nan,))
+    # Slopes are computed where numbers move, and for all that may be wanted before each choice.
+    wanted = np.concatenate([allowed, np.ones(len(likelihood.start) - count, bool)])
     about = climb(likelihood, about, Prior.of(likelihood, slab), others, STEPS)
+    about = likelihood(about.at, wanted)
 
     def search(best: Stage, allowed: np.ndarray) -> Stage:
         for _ in range(ROUNDS):
@@ -127,7 +130,8 @@ def fit_sparse(
             inside[list(choice)] = True
             start = np.where(inside, best.about.at, 0.0)
             start[list(choice)] = best.surrogate.posterior(choice)[0] if choice else 0.0
-            about = climb(likelihood, likelihood(start), best.prior, inside, STEPS)
+            about = climb(likelihood, likelihood(start, inside), best.prior, inside, STEPS)
+            about = likelihood(about.at, wanted)
             if not about.finite:
                 break
             slab = _slabs(about, best.prior, inside, always, groups)

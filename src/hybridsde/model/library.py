@@ -5,6 +5,7 @@ of the recordings, which together are a Gaussian process.
 """
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import combinations_with_replacement
 
 import equinox as eqx
@@ -21,8 +22,19 @@ from hybridsde._types import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Scal
 from hybridsde.model.bayesian import AbstractBayesianNetwork
 from hybridsde.model.network import AbstractNetwork
 from hybridsde.model.scaling import Standardiser
-from hybridsde.physics.expression import Call, Expression, Name, Number, text, value
+from hybridsde.physics.expression import (
+    CONSTANTS,
+    FUNCTIONS,
+    Call,
+    Expression,
+    Name,
+    Number,
+    text,
+    value,
+)
 
+MOST_FACTORS = 6
+"""Products with higher powers are computed one by one."""
 JITTER = 1e-4
 """Added to the diagonal of a kernel matrix of ones."""
 
@@ -180,14 +192,58 @@ class Basis(eqx.Module):
         inside = jnp.clip(x, self.low, self.high)
         raw = self.scale.inverse(inside)
         raw = jnp.where(np.array(self.logarithms), jnp.exp(raw), raw)
-        plain = dict(zip(self.features, raw, strict=True))
-        small = dict(zip(self.features, raw / self.units, strict=True))
-        found = [
-            jnp.asarray(value(term, plain if powers(term) is None else small), x.dtype)
-            for term in self.terms
-        ]
-        read = jnp.stack(found) / self.size if found else jnp.zeros(0, x.dtype)
+        read = self._terms(raw) / self.size
         return read if self.bumps is None else jnp.concatenate([read, self.bumps(inside)])
+
+    def _terms(self, raw: Float[Array, " feature"]) -> Float[Array, " term"]:
+        """All terms: products together, functions of single features together, others singly.
+
+        A program with an operation for every term would take long to compile.
+        """
+        if not self.terms:
+            return jnp.zeros(0, raw.dtype)
+        small, place = raw / self.units, {name: i for i, name in enumerate(self.features)}
+        products, functions, others = _kinds(self.terms)
+        order, found = [*products], []
+        if products:
+            factors = np.zeros((max(1, *map(len, products.values())), len(products)), int)
+            for column, names in enumerate(products.values()):
+                factors[: len(names), column] = [1 + place[name] for name in names]
+            padded = jnp.concatenate([jnp.ones(1, raw.dtype), small])
+            found.append(reduce(jnp.multiply, [padded[row] for row in factors]))
+        for function, arguments in functions.items():
+            order += arguments
+            found.append(FUNCTIONS[function](raw[np.array([place[n] for n in arguments.values()])]))
+        given = dict(zip(self.features, raw, strict=True))
+        scaled = dict(zip(self.features, small, strict=True))
+        for i in others:
+            order.append(i)
+            term = self.terms[i]
+            one = value(term, given if powers(term) is None else scaled)
+            found.append(jnp.asarray(one, raw.dtype)[None])
+        return jnp.concatenate(found)[np.argsort(order)]
+
+
+def _kinds(
+    terms: tuple[Expression, ...],
+) -> tuple[dict[int, list[str]], dict[str, dict[int, str]], list[int]]:
+    """Places of products with their factors, of functions of one name by function, of the rest."""
+    products: dict[int, list[str]] = {}
+    functions: dict[str, dict[int, str]] = {}
+    others = []
+    for i, term in enumerate(terms):
+        exponents = powers(term)
+        if exponents is not None and all(
+            0 <= power <= MOST_FACTORS for power in exponents.values()
+        ):
+            products[i] = [name for name, power in exponents.items() for _ in range(power)]
+            continue
+        match term:
+            case Call(function, (Name(name),)) if function in FUNCTIONS and name not in CONSTANTS:
+                functions.setdefault(function, {})[i] = name
+            case _:
+                others.append(i)
+    return products, functions, others
 
 
 class Library(AbstractNetwork):
