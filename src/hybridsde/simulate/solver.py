@@ -207,12 +207,15 @@ class Heun(AbstractSolver):
         dt: Scalar,
         noise: PyTree,
     ) -> Transition:
-        """The step, and I + ΔtJ + ½(ΔtJ)² with J = ∂F/∂h: its slope where the drift is linear."""
+        """The step, and I + Z + ½Z² with Z = τ'(F Δt) Δt ∂F/∂h: its slope where F is linear.
+
+        Where a move is bounded, its slope is too: covariances stay finite where paths do.
+        """
         rate, slope = drift_and_slope(sde, t, h, u, noise)
         first = bounded(sde, rate * dt)
         there, then = sde.drift(t + dt, h + first, u, noise)
         mean = h + 0.5 * (first + bounded(sde, (there + then) * dt))
-        z = slope * dt
+        z = bounded_slope(sde, rate * dt)[:, None] * slope * dt
         eye = jnp.eye(len(h), dtype=h.dtype)
         return Transition(mean, eye + z + 0.5 * z @ z, spread_matrix(sde, t, h))
 
@@ -263,3 +266,9 @@ def bounded(sde: SDE, move: Float[Array, " state"]) -> Float[Array, " state"]:
     """A move that is no longer than a few standard deviations of each state."""
     largest = LARGEST_STEP * sde.learned.scale.states.sd
     return move / jnp.sqrt(1 + (move / largest) ** 2)
+
+
+def bounded_slope(sde: SDE, move: Float[Array, " state"]) -> Float[Array, " state"]:
+    """τ'(x) = (1 + (x/5s)²)^(−3/2) of `bounded`."""
+    largest = LARGEST_STEP * sde.learned.scale.states.sd
+    return (1 + (move / largest) ** 2) ** -1.5
