@@ -149,6 +149,19 @@ def test_the_search_finds_what_looking_at_every_choice_finds(seed):
     np.testing.assert_allclose(found.shares.sum(), 1.0)
 
 
+@pytest.mark.parametrize(("gain", "written"), [(0.8, 1), (2.0, 1), (3.0, 0)])
+def test_the_simpler_of_two_terms_is_written_where_the_data_do_not_tell_them_apart(gain, written):
+    """Posterior odds of e^(gain − 1) for the first of two: more than √10 only in the last case."""
+    h = 100 * np.array([[1.0, 0.97, 0.0], [0.97, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    b = np.sqrt(2 * 101 * np.array([30 + gain, 30, 40]))
+    odds = np.array([-2.5, -1.5, -1.0])
+    surrogate = Surrogate(b, h, (b, h), np.ones(3), odds)
+    assert surrogate.log_evidence((0,)) - surrogate.log_evidence((1,)) == pytest.approx(gain - 1)
+    every, none = np.ones(3, bool), np.zeros(3, bool)
+    found = select(surrogate, (), every, none, np.array([0, 0, 1]), 4)
+    assert found.written.tolist() == [written == 0, written == 1, True]
+
+
 def test_what_is_always_in_stays_and_what_is_not_allowed_stays_out():
     _, _, surrogate = regression()
     allowed = np.array([False, True, True, True, True, True])

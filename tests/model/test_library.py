@@ -88,6 +88,7 @@ def library(shares=(1.0, 0.0)):
         Fixed(jnp.array([[0.5, 1.0], [2.0, 1.5]])),
         Fixed(jnp.array([[0.2, 0.3], [0.4, 0.1]])),
         Fixed(jnp.zeros((2, 2))),
+        Fixed(jnp.zeros((2, 2), bool)),
     )
 
 
@@ -102,6 +103,7 @@ def test_terms_are_as_likely_as_all_choices_say_and_not_only_those_that_are_kept
     np.testing.assert_allclose(plain[:, 0], [0.5, 0.5])
     known = part.with_choices(choices, shares, np.array([0.56, 0.41]))
     np.testing.assert_allclose(library_coefficients(known)[3][:, 0], [0.56, 0.41], rtol=1e-6)
+    assert np.asarray(known.written.value)[:, 0].tolist() == [True, False]
     one = part.with_choices(choices[:1], np.ones(1), np.array([0.9, 0.1]))
     np.testing.assert_allclose(library_coefficients(one)[3][:, 0], [0.9, 0.0], rtol=1e-6)
 

@@ -38,8 +38,6 @@ from hybridsde.physics.expression import (
 
 LEVEL = 1.645
 """Standard errors in half a 90 % interval."""
-LIKELY = 0.5
-"""Terms that are more likely in an equation than not are written down."""
 PLACES = 40
 """Points at which a term is compared with the slope of an equation in a parameter."""
 DRAWS = 64
@@ -61,6 +59,8 @@ class LearnedTerm:
     error: float
     probability: float
     """That it is in the equation at all."""
+    written: bool
+    """Whether it stands in the likeliest equation, or the simplest of those about as likely."""
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -105,8 +105,8 @@ class Discovered:
     """States whose known part is no equation but a Python function."""
 
     def likely(self, state: str) -> list[LearnedTerm]:
-        """Terms that are more likely in the equation of a state than not."""
-        return [t for t in self.terms if t.state == state and t.probability > LIKELY]
+        """Terms of the likeliest equation of a state: those that are written down."""
+        return [t for t in self.terms if t.state == state and t.written]
 
     def rate(self, state: str) -> Expression:
         """Known and learned together; of a positive state x, learned terms are multiplied by x."""
@@ -158,9 +158,10 @@ def discover(
     library = _library(model.network)
     if library is not None and library.basis.value.terms:
         basis, mean, error, probability = library_coefficients(library)
+        written = np.asarray(library.written.value)
         explained = _share(declared, model, batch, library, key)
     else:
-        basis, mean, error, probability, explained = _of_drift(declared, model, batch, key)
+        basis, mean, error, probability, written, explained = _of_drift(declared, model, batch, key)
     rate = np.asarray(model.scale.value.rate, float)
     unit = rate / basis.raw_size()[:, None]
     count = len(basis.terms)
@@ -175,6 +176,7 @@ def discover(
             float(mean[i, j] * unit[i, j]),
             float(error[i, j] * unit[i, j]),
             float(probability[i, j]),
+            bool(written[i, j]),
         )
         for j, state in enumerate(declared.states)
         for i in np.argsort(-probability[:count, j], kind="stable")
@@ -272,7 +274,7 @@ def _rest(
 
 def _of_drift(
     declared: AbstractDeclaration, model: BayesianSDE, batch: Batch, key: PRNGKeyArray
-) -> tuple[Basis, np.ndarray, np.ndarray, np.ndarray, float]:
+) -> tuple[Basis, np.ndarray, np.ndarray, np.ndarray, np.ndarray, float]:
     """Spike and slab on the drifts of several networks at recorded states, for each state."""
     scale = model.scale.value
     library = library_of(replace(declared, learned=LIBRARY), batch, scale)
@@ -292,6 +294,7 @@ def _of_drift(
     allowed = visible_terms(model, basis)
     shape = (len(basis.terms), len(declared.states))
     mean, error, probability = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    written = np.zeros(shape, bool)
     chance = inclusion_prior(basis.terms)
     left = 0.0
     for j in range(shape[1]):
@@ -310,13 +313,13 @@ def _of_drift(
                 fitted[best] = surrogate.posterior(found.choices[0])[0]
             residual = middle[:, j] - values @ fitted
             noise = blur + np.mean(residual**2)
-        probability[:, j], mean[:, j] = found.inclusion, fitted
+        probability[:, j], mean[:, j], written[:, j] = found.inclusion, fitted, fitted != 0
         if best:
             root = surrogate.posterior(found.choices[0])[1]
             error[best, j] = np.sqrt(np.sum(root**2, 1))
         left += float(np.mean(residual**2))
     explained = 1 - left / max(float(np.mean(middle**2, 0).sum()), 1e-30)
-    return basis, mean, error, probability, explained
+    return basis, mean, error, probability, written, explained
 
 
 def _corrections(
@@ -350,7 +353,7 @@ def _corrections(
         if not np.allclose(here, there, rtol=1e-4):
             continue
         for one in terms:
-            if one.state != state or one.probability <= LIKELY:
+            if one.state != state or not one.written:
                 continue
             if (one.state, one.term) in folded:
                 continue

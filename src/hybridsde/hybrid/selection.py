@@ -16,7 +16,7 @@ from itertools import combinations
 
 import numpy as np
 
-from hybridsde._types import Float, Int
+from hybridsde._types import Bool, Float, Int
 from hybridsde.hybrid import symmetric
 from hybridsde.hybrid.scoring import Local, Prior
 
@@ -24,6 +24,8 @@ MOST = 0.95
 """Where the likeliest choices hold this share of the probability, they are kept as they are."""
 WITHIN = 6.0
 """They are then kept if their log-evidence is at most this much below the best."""
+BARE_MENTION = 10**0.5
+"""Odds that are not worth more than a bare mention (Jeffreys 1961)."""
 CHAIN = 6000
 """Steps of the Markov chain."""
 LEAST = 1e300
@@ -100,6 +102,8 @@ class Found:
     shares: Float[np.ndarray, " choice"]
     inclusion: Float[np.ndarray, " coefficient"]
     """How likely each coefficient is not zero, over all choices that were looked at."""
+    written: Bool[np.ndarray, " coefficient"]
+    """Which coefficients to write down, where one equation must stand for all of them."""
     log_evidence: float
     """Of all of them."""
 
@@ -160,7 +164,8 @@ def select(
         inclusion[list(choice)] += share / total
     order = sorted(seen, key=lambda choice: -seen[choice])
     kept, weights = _kept(order, np.array([shares[one] / total for one in order]), keep)
-    return Found(kept, weights, inclusion, float(top + np.log(total)))
+    written = _written(kept, seen, surrogate.odds, groups)
+    return Found(kept, weights, inclusion, written, float(top + np.log(total)))
 
 
 def _wander(
@@ -191,6 +196,39 @@ def _wander(
             new ^= {open_[random.integers(len(open_))]}
         if np.log(random.random()) < look(new) - look(now):
             now = new
+
+
+def _written(
+    kept: tuple[Choice, ...],
+    seen: dict[Choice, float],
+    odds: Float[np.ndarray, " coefficient"],
+    groups: np.ndarray,
+) -> Bool[np.ndarray, " coefficient"]:
+    """The likeliest equation of each group; of those that are about as likely, the simplest.
+
+    They have as many terms, and the odds against them are worth no more than a bare mention: a
+    term that says less takes the place of one that says more where the data do not tell them apart.
+    """
+    top = max(seen.values())
+    written = np.zeros(len(odds), bool)
+    for group in np.unique(groups):
+
+        def of_group(choice: Choice, group=group) -> Choice:
+            return tuple(i for i in choice if groups[i] == group)
+
+        likely = dict.fromkeys(map(of_group, kept), 0.0)
+        for choice, value in seen.items():
+            mine = of_group(choice)
+            if mine in likely:
+                likely[mine] += np.exp(value - top)
+        best = max(likely, key=lambda one: likely[one])
+        close = [
+            one
+            for one in likely
+            if len(one) == len(best) and likely[one] * BARE_MENTION >= likely[best]
+        ]
+        written[list(max(close, key=lambda one: odds[list(one)].sum()))] = True
+    return written
 
 
 def _kept(

@@ -274,7 +274,7 @@ def _distribution(
         Fixed(jnp.asarray(probability.reshape(shape), jnp.float32)),
     )
     held = eqx.tree_at(lambda n: (n.slab, n.inclusion), network, prior)
-    return held.with_choices(pieces, found.shares, found.inclusion)
+    return held.with_choices(pieces, found.shares, found.inclusion, found.written)
 
 
 def _constant(about: Local, prior: Prior, count: int) -> float:

@@ -286,6 +286,8 @@ class BayesianLibrary(AbstractBayesianNetwork):
     likely: Fixed
     """How likely each coefficient is in, given the data, column × state: over all choices that were
     looked at, of which those that are kept are a part or a sample."""
+    written: Fixed
+    """Which coefficients stand in the equations that are written down, column × state."""
 
     @classmethod
     def nothing(cls, basis: Basis, states: int, choices: int) -> "BayesianLibrary":
@@ -301,6 +303,7 @@ class BayesianLibrary(AbstractBayesianNetwork):
             Fixed(jnp.ones(shape)),
             Fixed(jnp.full(shape, 0.5)),
             Fixed(jnp.zeros(shape)),
+            Fixed(jnp.zeros(shape, bool)),
         )
 
     def with_choices(
@@ -308,10 +311,12 @@ class BayesianLibrary(AbstractBayesianNetwork):
         choices: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]],
         shares: Float[np.ndarray, " choice"],
         likely: Float[np.ndarray, " coefficient"] | None = None,
+        written: Bool[np.ndarray, " coefficient"] | None = None,
     ) -> "BayesianLibrary":
         """With these choices: which coefficients, their means, and a root of their covariance.
 
-        Coefficients are as `likely` as the choices that hold them, unless it is known better.
+        Coefficients are as `likely` as the choices that hold them, and those of the likeliest
+        choice are `written`, unless it is known better.
         """
         kept, columns, states = self.means.shape
         count = columns * states
@@ -322,8 +327,9 @@ class BayesianLibrary(AbstractBayesianNetwork):
             chosen[k, s], means[k, s] = True, mean
             factors[k][np.ix_(s, s)] = root
         found = all_shares @ chosen if likely is None else likely
+        read = chosen[np.argmax(all_shares)] if written is None else written
         return eqx.tree_at(
-            lambda n: (n.means, n.factors, n.chosen, n.shares, n.likely),
+            lambda n: (n.means, n.factors, n.chosen, n.shares, n.likely, n.written),
             self,
             (
                 jnp.asarray(means.reshape(kept, columns, states), jnp.float32),
@@ -331,6 +337,7 @@ class BayesianLibrary(AbstractBayesianNetwork):
                 Fixed(jnp.asarray(chosen.reshape(kept, columns, states))),
                 Fixed(jnp.asarray(all_shares, jnp.float32)),
                 Fixed(jnp.asarray(found.reshape(columns, states), jnp.float32)),
+                Fixed(jnp.asarray(read.reshape(columns, states))),
             ),
         )
 
