@@ -101,3 +101,14 @@ def test_a_first_guess_stays_inside_the_range_of_a_parameter():
     parameter = settled.physics.parameters["k"]
     assert float(parameter.raw) == -INSIDE
     assert float(parameter.value) < 0.3
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1000.0), (0.1, 6.0), (4.9, 1e4)])
+def test_a_first_guess_is_right_near_the_end_of_a_range(ends):
+    rows = np.linspace(0, 1, 30)
+    data = hs.Trajectories.from_arrays(
+        [rows] * 3, [np.exp(-5 * rows)[:, None] * a for a in (1, 2, 3)], states=("x",)
+    )
+    physics = hs.equations("dx = -k*x", k=hs.Bounded.of(np.clip(6.0, *ends) * 0.99, *ends))
+    settled = hs.HybridSDE(states=("x",), physics=physics, learned="network").settled(data)
+    assert float(settled.physics.parameters["k"].value) == pytest.approx(5.0, rel=0.05)

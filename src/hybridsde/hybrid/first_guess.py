@@ -37,9 +37,10 @@ UNBOUNDED = 1e4
 """Times a guessed size: more than an unmeasured state moves in a step."""
 TIE = 1e-4
 """How much a step away from the first place costs, beside residuals of order one."""
-INSIDE = 4.0
-"""A parameter between limits begins no nearer to them than this logit: at a limit it would have no
-slope, and least squares go there where equations are incomplete."""
+FLAT, INSIDE = 1e-3, 4.0
+"""Least squares drive parameters to the limits of their ranges where equations are incomplete.
+Where a step of one in its logit changes a parameter by less than this share, it begins at a logit
+nearer to the middle instead: at a limit it would never move again."""
 LEAST_SIZE = 0.05
 """An unmeasured state varies by this share of its mean at least."""
 
@@ -97,11 +98,9 @@ def first_guess(
         sd = sd.at[index].set(UNBOUNDED * sizes[hidden.index(states[index])])
     model = eqx.tree_at(lambda m: m.scale.frozen.states.sd, model, sd)
 
-    def physics_of(parameters: Array) -> AbstractPhysics:
-        return _inside(eqx.combine(unflatten(parameters), held))
-
     def model_of(parameters: Array) -> BayesianSDE:
-        return eqx.tree_at(lambda m: m.known.physics, model, physics_of(parameters))
+        physics = eqx.combine(unflatten(parameters), held)
+        return eqx.tree_at(lambda m: m.known.physics, model, physics)
 
     def flow(x: Unknowns) -> Float[Array, "series time state"]:
         sde = model_of(x.parameters).driven_by(ZeroNetwork(outputs=len(states)))
@@ -149,7 +148,8 @@ def first_guess(
             return None
         mean, sd = float(values.mean()), float(values.std())
         typical[states[index]] = (mean, max(sd, LEAST_SIZE * abs(mean), 1e-6))
-    return Guess(physics_of(x.parameters), typical, float(np.sqrt(cost)))
+    physics = _inside(eqx.combine(unflatten(x.parameters), held))
+    return Guess(physics, typical, float(np.sqrt(cost)))
 
 
 def _inside(physics: AbstractPhysics) -> AbstractPhysics:
@@ -158,7 +158,12 @@ def _inside(physics: AbstractPhysics) -> AbstractPhysics:
     def moved(node):
         if not isinstance(node, Bounded):
             return node
-        return eqx.tree_at(lambda b: b.raw, node, jnp.clip(node.raw, -INSIDE, INSIDE))
+        share = jax.nn.sigmoid(node.raw)
+        slope = (node.high - node.low) * share * (1 - share)
+        flat = (slope < FLAT * jnp.abs(node.value)) & (jnp.abs(node.raw) > INSIDE)
+        return eqx.tree_at(
+            lambda b: b.raw, node, jnp.where(flat, INSIDE * jnp.sign(node.raw), node.raw)
+        )
 
     return jax.tree.map(moved, physics, is_leaf=lambda node: isinstance(node, Bounded))
 
