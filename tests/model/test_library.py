@@ -39,7 +39,18 @@ def test_terms_see_raw_features_and_have_a_mean_square_of_one():
 
 
 def test_terms_are_computed_together_as_they_are_one_by_one():
-    terms = ("sin(y)", "x*y^2", "1", "x/(1 + x)", "exp(x)", "y^-2", "x^9", "sin(x)", "x^2.5")
+    terms = (
+        "sin(y)",
+        "x*y^2",
+        "1",
+        "x/(1 + x)",
+        "exp(x)",
+        "y^-2",
+        "x^9",
+        "sin(x)",
+        "x^2.5",
+        "pi*x",
+    )
     basis = basis_of(*terms)
     for raw in ([0.7, 2.0], [1.3, 3.1]):
         found = basis(basis.scale(jnp.array(raw))) * basis.raw_size()

@@ -220,9 +220,10 @@ def library_coefficients(
 ) -> tuple[Basis, np.ndarray, np.ndarray, np.ndarray]:
     """Terms, mean and error of every coefficient where it is in, and how likely that is.
 
-    Means and errors over all kept choices, in the units of the library: a coefficient is as
-    uncertain as what stands beside it. Probabilities over all choices that were looked at; nothing
-    is said of a term that no kept choice holds.
+    In the units of the library. Of terms that are written, over the kept choices of the equation
+    that is written: a coefficient means what it does beside the others. Of other terms, over all
+    kept choices that hold them. Probabilities over all choices that were looked at; nothing is said
+    of a term that no kept choice holds.
     """
     basis = network.basis.value
     count = len(basis.terms)
@@ -231,7 +232,11 @@ def library_coefficients(
     means = np.asarray(network.means, float)
     variance = np.stack([np.sum(np.triu(f) ** 2, 1) for f in np.asarray(network.factors, float)])
     variance = variance.reshape(means.shape)
-    weight = shares[:, None, None] * chosen
+    written = np.asarray(network.written.value)
+    same = (chosen == written).all(1)  # choice × state
+    whole = shares[:, None, None] * chosen
+    as_written = np.where(same[:, None], whole, 0.0)
+    weight = np.where(written & (as_written.sum(0) > 0), as_written, whole)
     share = weight.sum(0)
     inside = np.where(share > 0, weight / np.where(share > 0, share, 1), 0)
     mean = (inside * means).sum(0)
@@ -284,9 +289,15 @@ def _of_drift(
     keep = keep[:: max(1, len(keep) // ROWS)]
     rows = rows[keep]
 
+    states, inputs = len(declared.states), len(declared.inputs)
+    h, u = scale.states.inverse(rows[:, :states]), jnp.zeros((len(rows), 0))
+    if inputs:
+        u = scale.inputs.inverse(rows[:, -inputs:])
+    clock = jnp.zeros(len(rows)) if model.autonomous else scale.time.inverse(rows[:, states])
+
     def drift(key: PRNGKeyArray) -> Float[Array, "row state"]:
-        network = model.weights.draw(model.network, key=key)
-        return jax.vmap(lambda x: network(x, None))(rows)
+        learned = model.driven_by(model.weights.draw(model.network, key=key)).learned
+        return jax.vmap(lambda t, h, u: learned(t, h, u, None))(clock, h, u) / scale.rate
 
     drawn = np.asarray(jax.vmap(drift)(jr.split(key, DRAWS)), float)
     values = np.asarray(jax.vmap(basis)(rows), float)
@@ -307,15 +318,15 @@ def _of_drift(
             surrogate = Surrogate(b, h, (b, h), np.ones(shape[0]), odds)
             none = np.zeros(shape[0], bool)
             found = select(surrogate, (), allowed[:, j], none, np.zeros(shape[0]), 8)
-            best = list(found.choices[0])
+            best = np.flatnonzero(found.written).tolist()
             fitted = np.zeros(shape[0])
             if best:
-                fitted[best] = surrogate.posterior(found.choices[0])[0]
+                fitted[best] = surrogate.posterior(tuple(best))[0]
             residual = middle[:, j] - values @ fitted
             noise = blur + np.mean(residual**2)
-        probability[:, j], mean[:, j], written[:, j] = found.inclusion, fitted, fitted != 0
+        probability[:, j], mean[:, j], written[:, j] = found.inclusion, fitted, found.written
         if best:
-            root = surrogate.posterior(found.choices[0])[1]
+            root = surrogate.posterior(tuple(best))[1]
             error[best, j] = np.sqrt(np.sum(root**2, 1))
         left += float(np.mean(residual**2))
     explained = 1 - left / max(float(np.mean(middle**2, 0).sum()), 1e-30)

@@ -91,6 +91,12 @@ def check_knowledge(
             _check_name(on, features, "effects")
             if sign not in SIGNS:
                 raise ValueError(f"`effects` must be + or -, but that of {on} is {sign!r}.")
+    for state in known.odd:
+        if set(known.odd[state]) == set(known.even.get(state, ())):
+            raise ValueError(
+                f"`odd` and `even` say the same names of {state!r}, so d{state} would be zero. "
+                "Leave one of them out."
+            )
     for kind in ("odd", "even"):
         for state, of in getattr(known, kind).items():
             _check_name(state, states, kind)

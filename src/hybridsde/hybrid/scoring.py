@@ -31,6 +31,7 @@ from hybridsde.hybrid import symmetric
 from hybridsde.hybrid.comparing import AbstractComparison, RowByRow
 from hybridsde.model import BayesianSDE
 from hybridsde.model.bayesian import NothingLearned
+from hybridsde.model.diffusion import has_logarithms
 from hybridsde.model.network import AbstractNetwork
 from hybridsde.simulate import AbstractSolver
 
@@ -123,8 +124,12 @@ class LogLikelihood:
             """Which of the others are parameters of the known physics."""
             self.diffusive = marked(lambda m: m.diffusion)
             """Which of them make up the diffusion,"""
+            self.measuring = marked(lambda m: m.observation)
+            """the noise of measurements,"""
             self.starting = marked(lambda m: m.start)
             """and p(h₀)."""
+        self.scaled_diffusion = has_logarithms(model.diffusion)
+        """Whether the numbers of the diffusion are logarithms of spreads."""
         self._solver = solver
 
     @property
@@ -137,7 +142,7 @@ class LogLikelihood:
     ) -> Local:
         """The log-likelihood about a point; only slopes in the free numbers are sure to be there.
 
-        Gradient and information are zero for numbers whose slopes are not.
+        Of others, gradient and information hold what knowledge beside equations says at most.
         """
         return self.about_each(theta[None], free=free)[0]
 

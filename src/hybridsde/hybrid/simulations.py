@@ -6,6 +6,7 @@ through simulations are cheap, since no covariance is carried, and look as far a
 rows. How far simulations go astray where they were not fitted is measured on rows left out.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy.special import logsumexp
 
+from hybridsde._errors import InputNotice
 from hybridsde._parameters import trainable
 from hybridsde._types import Bool, Float
 from hybridsde.data import Batch
@@ -22,7 +24,7 @@ from hybridsde.hybrid.climbing import Climber, Search
 from hybridsde.hybrid.comparing import AbstractComparison, NearAndFar, Simulation
 from hybridsde.hybrid.scoring import Local, LogLikelihood, Prior
 from hybridsde.model import BayesianSDE, GaussianObservation, MixtureMLP, Standardiser
-from hybridsde.model.start import UncertainStart
+from hybridsde.model.start import AbstractStart, UncertainStart
 from hybridsde.simulate import AbstractSolver
 
 ITERATIONS = 60
@@ -43,7 +45,8 @@ TEMPERED = 0.5
 many independent ones."""
 ELSEWHERE = 1.0
 """Half of the networks begin with physical parameters that lie about so far, in logarithms or
-logits, from where the known equations alone fit best: these may be incomplete."""
+logits, from the first guess, the others where the known equations alone fit best: these may be
+incomplete."""
 ROUNDS, HALF = 3, 0.5
 """Where simulations go astray by less than half of that on rows that were left out, they are asked
 to fit as well as that, in so many rounds at most."""
@@ -78,6 +81,12 @@ def climb_simulations(
     assert isinstance(network, MixtureMLP)
     fewer = batch
     if batch.count > MOST_SERIES:
+        warnings.warn(
+            f"Networks are fitted to simulations of {MOST_SERIES} of the {batch.count} recordings, "
+            'evenly chosen; learned = "network" looks at all of them.',
+            InputNotice,
+            stacklevel=2,
+        )
         fewer = batch.take(jnp.asarray(np.linspace(0, batch.count - 1, MOST_SERIES).astype(int)))
 
     def search(comparison: AbstractComparison, iterations: int) -> Search:
@@ -90,27 +99,34 @@ def climb_simulations(
 
     measured = np.asarray(Standardiser.of(fewer.values, fewer.observed).sd, float)
     first = simulated(measured, WITHOUT_NETWORK)
-    alone = _known_alone(first, len(weights))
+    alone = _known_alone(first, len(weights), model.start)
     if not alone.finite:
         return None
     noise = np.broadcast_to(np.asarray(model.observation.sd.value), measured.shape)
-    spread = np.maximum(TEMPERED * measured * _size(alone.innovations), noise)
-    left_out = _parts(fewer)
+    spread = np.fmax(TEMPERED * measured * _size(alone.innovations), noise)
+    left_out = _parts(np.any(np.asarray(fewer.observed), -1))
     told = ~left_out[np.arange(len(weights)) % PARTS]
     begun = without = _beginnings(first.likelihood, weights, alone)
-    free = ~_starting(first.likelihood)
+    free = ~_replaced(first.likelihood, model.start)
     for left in reversed(range(ROUNDS)):
         second = simulated(spread)
         apart, _ = second.climb(without, free, told)
         climbed, values = second.climb(begun, free)
         better = _better(second, apart)
         astray = spread * _astray(second, better, left_out)
+        astray = np.where(np.isnan(astray), spread, astray)
         if not left or not (astray < HALF * spread).any():
             break
         spread = np.clip(astray, noise, spread)
         without, begun = (np.stack([one.about.at for one in each]) for each in (apart, climbed))
-    spreads = _spreads(search(NearAndFar(), SPREADS), better, left_out)
-    everything = [_with_own_start(second.likelihood, one) for one in climbed]
+    fitted = [~one.all(1) for one in left_out]
+    begin = [
+        [_with_own_start(second.likelihood, one, series) for one in each]
+        for each, series in zip(better, fitted, strict=True)
+    ]
+    spreads = _spreads(search(NearAndFar(), SPREADS), begin, left_out)
+    whole = np.ones(fewer.count, bool)
+    everything = [_with_own_start(second.likelihood, one, whole) for one in climbed]
     for one in everything:
         at = one.about.at.copy()
         at[: len(spreads)] = np.where(np.isnan(spreads), at[: len(spreads)], spreads)
@@ -118,7 +134,7 @@ def climb_simulations(
     return Climbed(second, everything, values)
 
 
-def _known_alone(search: Search, count: int) -> Local:
+def _known_alone(search: Search, count: int, start: AbstractStart) -> Local:
     """The best simulation by the known equations alone, of several that begin at random starts."""
     likelihood = search.likelihood
     weights, normals = likelihood.coefficients, likelihood.normals
@@ -126,7 +142,7 @@ def _known_alone(search: Search, count: int) -> Local:
     begun[1:, begun.shape[1] - normals :] = np.random.default_rng(0).normal(
         size=(count - 1, normals)
     )
-    free = (np.arange(begun.shape[1]) >= weights) & ~_starting(likelihood)
+    free = (np.arange(begun.shape[1]) >= weights) & ~_replaced(likelihood, start)
     return search.best(search.climb(begun, free)[0], 1)[0].about
 
 
@@ -142,37 +158,53 @@ def _beginnings(
     return found
 
 
-def _starting(likelihood: LogLikelihood) -> Bool[np.ndarray, " number"]:
-    """Which numbers make up p(h₀): held while every recording has a start of its own."""
-    return np.concatenate([np.zeros(likelihood.coefficients, bool), likelihood.starting])
+def _replaced(likelihood: LogLikelihood, start: AbstractStart) -> Bool[np.ndarray, " number"]:
+    """Numbers of p(h₀) that follow from where recordings are found to begin: held before."""
+    follow = likelihood.starting & (isinstance(start, UncertainStart) and start.learned)
+    return np.concatenate([np.zeros(likelihood.coefficients, bool), follow])
 
 
 def _size(z: Float[np.ndarray, "series step obs"]) -> Float[np.ndarray, " obs"]:
-    """The root mean square of what was measured; zero where nothing was."""
-    return np.sqrt(np.nansum(z**2, (0, 1)) / np.maximum(np.isfinite(z).sum((0, 1)), 1))
+    """The root mean square of what was measured; NaN where nothing was."""
+    count = np.isfinite(z).sum((0, 1))
+    return np.sqrt(np.nansum(z**2, (0, 1)) / np.where(count > 0, count, np.nan))
 
 
 def _better(search: Search, apart: list[Climber]) -> list[list[Climber]]:
     """For each part, the better half of the networks that were fitted without it."""
     half = len(apart) // (2 * PARTS)
-    groups = [search.best(apart[part::PARTS], half) for part in range(PARTS)]
-    return [[_with_own_start(search.likelihood, one) for one in each] for each in groups]
+    return [search.best(apart[part::PARTS], half) for part in range(PARTS)]
 
 
 def _astray(
     search: Search, networks: list[list[Climber]], left_out: Bool[np.ndarray, "part series time"]
 ) -> Float[np.ndarray, " obs"]:
-    """The median over networks of their errors where they were not fitted, in spreads."""
+    """The median over networks of their errors where they were not fitted, in spreads.
+
+    NaN where nothing was measured there; endless for a simulation that is no number.
+    """
     points = np.stack([one.about.at for each in networks for one in each])
     judged = np.repeat(left_out, len(networks[0]), 0)
-    found = [one.innovations for one in search.likelihood.about_each(points, judged)]
-    return np.median([_size(z) for z in found], 0)
+    found = search.likelihood.about_each(points, judged)
+    sizes = np.stack(
+        [
+            _size(one.innovations) if one.finite else np.full(one.innovations.shape[-1], np.inf)
+            for one in found
+        ]
+    )
+    measured = ~np.isnan(sizes).all(0)
+    middle = np.full(sizes.shape[1], np.nan)
+    middle[measured] = np.nanmedian(sizes[:, measured], 0)
+    return middle
 
 
-def _with_own_start(likelihood: LogLikelihood, one: Climber) -> Climber:
-    """With the p(h₀) that the simulations of a network begin at.
+def _with_own_start(
+    likelihood: LogLikelihood, one: Climber, fitted: Bool[np.ndarray, " series"]
+) -> Climber:
+    """With the p(h₀) that simulations begin at, of the recordings that a network was fitted to.
 
-    Networks may disagree about the size of a state that nobody measures.
+    Networks may disagree about the size of a state that nobody measures. Normals stay those of the
+    p(h₀) before; a filter has none.
     """
     model = likelihood.model(one.about.at)
     if not isinstance(model.start, UncertainStart):
@@ -180,7 +212,7 @@ def _with_own_start(likelihood: LogLikelihood, one: Climber) -> Climber:
     assert isinstance(model.observation, GaussianObservation)
     normals = one.about.at[-likelihood.normals :].reshape(-1, model.states)
     hidden = ~np.asarray(model.observation.matrix.value).any(0)
-    own = model.start.at_normals(jnp.asarray(normals), jnp.asarray(hidden))
+    own = model.start.at_normals(jnp.asarray(normals[fitted]), jnp.asarray(hidden))
     at = one.about.at.copy()
     others = at[likelihood.coefficients :]
     others[likelihood.starting] = ravel_pytree(eqx.filter(own, trainable(own)))[0]
@@ -199,8 +231,8 @@ def _spreads(
     likeliest: a simulation goes further astray where it was not fitted.
     """
     likelihood = search.likelihood
-    held = likelihood.physical | likelihood.starting
-    moved = np.concatenate([np.zeros(likelihood.coefficients, bool), ~held])
+    spreads = likelihood.diffusive | likelihood.measuring
+    moved = np.concatenate([np.zeros(likelihood.coefficients, bool), spreads])
     size = len(moved)
     first = np.stack([each[0].about.at[:size] for each in networks])
     found = [one for one in search.climb(first, moved, ~left_out)[0] if one.about.finite]
@@ -212,29 +244,39 @@ def _spreads(
     points[:, moved] = spreads[moved]
     judged = np.repeat(left_out, len(networks[0]), 0)
     scores = []
-    for factor in FACTORS:
+    factors = FACTORS if likelihood.scaled_diffusion else FACTORS[:1]
+    for factor in factors:
         abouts = likelihood.about_each(points + np.log(factor) * diffusive, judged)
         groups = [abouts[n : n + len(networks[0])] for n in range(0, len(abouts), len(networks[0]))]
         scores.append(sum(_joint_score(group) for group in groups))
-    factor = FACTORS[int(np.argmax(np.nan_to_num(scores, nan=-np.inf)))]
+    factor = factors[int(np.argmax(np.nan_to_num(scores, nan=-np.inf)))]
     return np.where(moved, spreads + UNFITTED * np.log(factor) * diffusive, np.nan)
 
 
 def _joint_score(abouts: list[Local]) -> float:
-    """Ln of the mean density over networks, summed over all that was compared."""
-    z = np.stack([one.innovations for one in abouts])
-    each = -0.5 * (z**2 + np.stack([one.log_variances for one in abouts]))
-    return float(np.nansum(logsumexp(each, 0)))
+    """Ln of the mean density over networks, summed over all that was compared.
+
+    A network under which that is no number foretells nothing.
+    """
+    usable = [one for one in abouts if one.finite]
+    if not usable:
+        return -np.inf
+    z = np.stack([one.innovations for one in usable])
+    each = -0.5 * (z**2 + np.stack([one.log_variances for one in usable]))
+    lost = np.log(len(usable) / len(abouts))
+    return float(np.nansum(logsumexp(each, 0) + lost))
 
 
-def _parts(batch: Batch) -> Bool[np.ndarray, "part series time"]:
-    """Rows that are left out: every fourth recording, or a quarter of the rows of each."""
+def _parts(measured: Bool[np.ndarray, "series time"]) -> Bool[np.ndarray, "part series time"]:
+    """Rows that are left out: every fourth recording, or a quarter of the measured rows of each."""
     part = np.arange(PARTS)[:, None, None]
-    series, row = np.arange(batch.count)[:, None], np.arange(batch.times.shape[1])
-    if batch.count >= PARTS:
-        return np.broadcast_to(series % PARTS == part, (PARTS, *batch.times.shape))
-    lengths = np.asarray(batch.recorded).sum(1)[:, None]
-    return np.minimum(row * PARTS // np.maximum(lengths, 1), PARTS - 1) == part
+    told = measured.sum(1) > 1
+    if told.sum() >= PARTS:
+        turn = (np.cumsum(told) - 1)[:, None] % PARTS
+        return np.broadcast_to(turn == part, (PARTS, *measured.shape)) & told[:, None]
+    rank = np.maximum(np.cumsum(measured, 1) - 1, 0)
+    count = np.maximum(measured.sum(1), 1)[:, None]
+    return np.minimum(rank * PARTS // count, PARTS - 1) == part
 
 
 def beside(

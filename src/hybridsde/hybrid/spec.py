@@ -184,8 +184,9 @@ class HybridSDE(AbstractDeclaration):
     def _ensemble(
         self, data: Batch, callbacks: tuple[Callback, ...], key: PRNGKeyArray
     ) -> Fitted[AbstractForecaster]:
-        begun, solver = self._begun(data, key)
-        others = network_of(self, key=jr.fold_in(key, 1))
+        first_key, other_key = jr.split(key)
+        begun, solver = self._begun(data, first_key)
+        others = network_of(self, key=other_key)
         assert isinstance(others, MixtureMLP)
         report = _reporter(data, callbacks)
         found = fit_ensemble(begun, others, solver, data, report, ahead=self.looks_ahead)

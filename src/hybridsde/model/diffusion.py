@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsde._parameters import AbstractParameter, Fixed
+from hybridsde._parameters import AbstractParameter, Fixed, Positive, Relative
 from hybridsde._types import Array, Float, Numbers, Scalar
 
 
@@ -90,6 +90,14 @@ class FunctionDiffusion(AbstractDiffusion):
         """G(h, t)⁻¹ f, by an LU factorisation where G is a matrix."""
         g = jnp.asarray(self.function(h, t))
         return jnp.linalg.solve(g, f) if g.ndim == 2 else f / g
+
+
+def has_logarithms(diffusion: AbstractDiffusion) -> bool:
+    """Whether its numbers are logarithms of spreads, to which ln c is added to multiply G by c."""
+    if not isinstance(diffusion, DiagonalDiffusion):
+        return False
+    sd = diffusion.sd.factor if isinstance(diffusion.sd, Relative) else diffusion.sd
+    return isinstance(sd, Positive)
 
 
 def constant_diffusion(value: Numbers, states: tuple[str, ...]) -> AbstractDiffusion:

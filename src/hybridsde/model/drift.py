@@ -1,6 +1,6 @@
 """The two parts of the drift: what is learned, and what is known behind its gate."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import equinox as eqx
@@ -20,7 +20,7 @@ class Symmetry:
     """What components of a function are odd or even in.
 
     With M that changes the signs of some states and inputs, f becomes ½(f(x) + s f(Mx)), whose
-    every component has f(Mx) = s f(x). Components with s = 0 stay as they are.
+    every component has f(Mx) = s f(x). Components with s = 0 stay as they are; see `symmetric`.
     """
 
     flipped: tuple[bool, ...]
@@ -34,17 +34,6 @@ class Symmetry:
         """M (h, u)."""
         sign = np.where(self.flipped, -1.0, 1.0)
         return h * jnp.asarray(sign[: len(h)], h.dtype), u * jnp.asarray(sign[len(h) :], u.dtype)
-
-    def kept_by(self, f: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-        """The function with the symmetry."""
-        signs = np.array(self.signs)
-
-        def symmetric(h: Array, u: Array) -> Array:
-            here = f(h, u)
-            there = jnp.asarray(signs, here.dtype) * f(*self.mirrored(h, u))
-            return jnp.where(signs != 0, 0.5 * (here + there), here)
-
-        return symmetric
 
     def reached(
         self, reach: Callable[[Array, Array], tuple[Array, Array]]
@@ -63,6 +52,36 @@ class Symmetry:
             return jnp.where(better, other, share), jnp.where(better, back, pull)
 
         return nearer
+
+
+def symmetric(
+    f: Callable[[Array, Array], Array],
+    symmetries: Sequence[Symmetry],
+    h: Float[Array, " state"],
+    u: Float[Array, " input"],
+) -> Float[Array, " state"]:
+    """f with all symmetries at (h, u): component by component, the mean over its mirrored places.
+
+    With M₁ and M₂ a component has four: f(x), s₁ f(M₁x), s₂ f(M₂x) and s₁s₂ f(M₁M₂x). Each place is
+    looked at once.
+    """
+    columns, here = len(h) + len(u), (False,) * (len(h) + len(u))
+    found = {here: f(h, u)}
+    components = []
+    for k in range(len(h)):
+        places = {here: 1.0}
+        for one in symmetries:
+            if one.signs[k] != 0:
+                places |= {
+                    tuple(np.logical_xor(place, one.flipped).tolist()): sign * one.signs[k]
+                    for place, sign in places.items()
+                }
+        for place in places.keys() - found.keys():
+            found[place] = f(*Symmetry(place, (0.0,) * columns).mirrored(h, u))
+        components.append(
+            sum(sign * found[place][k] for place, sign in places.items()) / len(places)
+        )
+    return jnp.stack(components)
 
 
 class LearnedDrift(eqx.Module):
@@ -95,11 +114,12 @@ class LearnedDrift(eqx.Module):
                 return jnp.ones((), h.dtype), jnp.zeros_like(h)
             return self.reach(self.scale.states(h), self.scale.inputs(u))
 
-        found, within = network, reach
+        within = reach
         for one in self.symmetries:
-            found, within = one.kept_by(found), one.reached(within)
+            within = one.reached(within)
         share, pull = within(h, u)
-        return self.scale.rate * (share * found(h, u) + jnp.where(self._learns(), pull, 0.0))
+        found = symmetric(network, self.symmetries, h, u) if self.symmetries else network(h, u)
+        return self.scale.rate * (share * found + jnp.where(self._learns(), pull, 0.0))
 
     def _masked(self, features: Float[Array, " feature"], noise: PyTree) -> Float[Array, " state"]:
         """The network once for every set of features that some state may see, others at zero."""

@@ -59,7 +59,7 @@ def polynomials(features: Sequence[str], degree: int) -> tuple[Expression, ...]:
 def powers(term: Expression) -> dict[str, int] | None:
     """The exponent of every name in a product; None where a term is no product of names."""
     if isinstance(term, Name):
-        return {term.name: 1}
+        return None if term.name in CONSTANTS else {term.name: 1}
     if term == Number(1.0):
         return {}
     if not isinstance(term, Call) or term.function not in ("*", "^"):

@@ -110,6 +110,11 @@ class UncertainStart(AbstractStart):
                 anywhere = anywhere.at[state].set(value)
         return inverse @ blurred + left_open @ anywhere
 
+    @property
+    def learned(self) -> bool:
+        """Whether m and s are learned."""
+        return isinstance(self.default, Free) and isinstance(self.spread, Positive)
+
     def at_normals(
         self, normals: Float[Array, "series state"], hidden: Bool[Array, " state"]
     ) -> "UncertainStart":

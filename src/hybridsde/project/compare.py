@@ -13,7 +13,7 @@ from hybridsde._types import Bool, Float
 from hybridsde.fit import Callback, CallbackFactory, Training
 from hybridsde.forecast import ModelSpec
 from hybridsde.hybrid import HybridSDE
-from hybridsde.hybrid.declaration import LIBRARY, NETWORK
+from hybridsde.hybrid.declaration import ENSEMBLE, LIBRARY, NETWORK
 from hybridsde.objective import AbstractObjective
 from hybridsde.physics import NoPhysics
 from hybridsde.project.floor import BRIEFLY, floor_loss, floor_model
@@ -92,6 +92,12 @@ def variants(project: Project) -> list[Candidate]:
         alone = ("physics alone", BAYES, replace(project.model, hidden=None))
         wanted.insert(len(losses), alone)
     whole = wanted[-len(losses)]
+    if project.model.undecided and project.model.rival == ENSEMBLE:
+        # What `fit` tries beside the library where states are not measured.
+        wanted += [
+            (f"{method}, ensemble", OWN, replace(project.model, physics=one, learned=ENSEMBLE))
+            for method, one in known.items()
+        ]
     known = project.model.knowledge
     wanted += [
         (f"{whole[0]} without {kind}", whole[1], replace(whole[2], knowledge=known.without(kind)))
@@ -113,12 +119,14 @@ def _losses(model: HybridSDE) -> tuple[str, ...]:
 
 def _candidate(project: Project, method: str, loss: str, model: HybridSDE) -> Candidate:
     """As `fit` would do it, with this loss and what goes with it."""
+    # A library needs no first guess of physical parameters, so there may be none yet.
+    again = replace(model.numerics, typical=None)
+    if loss == OWN:
+        return Candidate(method, loss, replace(model, numerics=again).settled(project.split.train))
     if loss == EVIDENCE:
         model = replace(model, learned=LIBRARY) if model.undecided else model
         return Candidate(method, loss, model)
     if project.model.undecided:
-        # A library needs no first guess of physical parameters, so there may be none yet.
-        again = replace(model.numerics, typical=None)
         model = replace(model, learned=NETWORK, numerics=again).settled(project.split.train)
     train = project.settings.train.model_copy(update={"objective": loss})
     settings = project.settings.model_copy(update={"train": train})
