@@ -13,6 +13,7 @@ from hybridsde.data import Batch
 from hybridsde.hybrid.scoring import LogLikelihood
 from hybridsde.hybrid.violations import violations
 from hybridsde.model.constraints import TOLERANCE, WORTH
+from hybridsde.model.drift import Symmetry, symmetric
 from hybridsde.simulate import EulerMaruyama
 
 
@@ -226,3 +227,24 @@ def test_libraries_have_no_symmetry_built_in():
         knowledge=hs.Knowledge(odd={"v": ["x"]}),
     )
     assert spec.init(spec.batch(rows()), key=jr.key(0)).symmetries == ()
+
+
+def test_each_mirrored_place_is_looked_at_once():
+    """Eight states, each odd in itself: nine places, not 2⁸."""
+    calls = []
+
+    def f(h, u):
+        calls.append(1)
+        return h + 1.0
+
+    states = 8
+    flips = np.eye(states, dtype=bool)
+    each = [Symmetry(tuple(row.tolist()), tuple(-1.0 * row)) for row in flips]
+    h = jnp.arange(1.0, states + 1)
+    np.testing.assert_allclose(symmetric(f, each, h, jnp.zeros(0)), h)
+    assert len(calls) == states + 1
+
+
+def test_what_would_be_zero_is_refused():
+    with pytest.raises(ValueError, match="so dv would be zero"):
+        hs.HybridSDE(states=("x", "v"), knowledge=hs.Knowledge(odd={"v": ["x"]}, even={"v": ["x"]}))

@@ -119,6 +119,20 @@ def test_terms_are_as_likely_as_all_choices_say_and_not_only_those_that_are_kept
     np.testing.assert_allclose(library_coefficients(one)[3][:, 0], [0.9, 0.0], rtol=1e-6)
 
 
+def test_coefficients_of_a_written_term_are_those_of_the_written_equation():
+    """Beside y, x has another coefficient: it is not averaged in where y is not written."""
+    part = BayesianLibrary.nothing(basis_of("x", "y"), 1, 2)
+    choices = [
+        (np.array([0]), np.array([1.0]), 0.1 * np.eye(1)),
+        (np.array([0, 1]), np.array([2.0, -1.0]), 0.3 * np.eye(2)),
+    ]
+    found = part.with_choices(choices, np.array([0.55, 0.45]))
+    _, mean, error, probability = library_coefficients(found)
+    np.testing.assert_allclose(mean[:, 0], [1.0, -1.0], rtol=1e-6)
+    np.testing.assert_allclose(error[:, 0], [0.1, 0.3], rtol=1e-6)
+    np.testing.assert_allclose(probability[:, 0], [1.0, 0.45], rtol=1e-6)
+
+
 def test_the_kl_of_one_choice_is_that_of_its_gaussian_and_its_prior_probability():
     found = library()
     inside = np.flatnonzero(np.asarray(found.chosen.value[0]).reshape(-1))
