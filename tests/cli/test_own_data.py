@@ -252,6 +252,24 @@ def test_a_fit_with_a_part_set_apart_can_be_certified_on_it(project):
     )
 
 
+def test_a_comparison_has_the_ensemble_that_fit_tries(tmp_path):
+    """Where a state is not measured, settled and ready, beside library and networks."""
+    from hybridsde.project.compare import variants
+
+    rows = [f"{k},{t},{np.cos(t + k)}" for k in range(4) for t in np.arange(30) / 5]
+    (tmp_path / "a.csv").write_text("\n".join(["id,t,x", *rows]))
+    (tmp_path / "s.toml").write_text(
+        '[data]\nfiles = "a.csv"\nid = "id"\ntime = "t"\nstates = ["x"]\nhidden_states = ["v"]\n'
+        'test = 0.25\n[physics]\nequations = ["dx = v", "dv = -k*x"]\n'
+        "[physics.parameters]\nk = { value = 1.5, learn = true, low = 0.1, high = 5 }\n"
+    )
+    found = {one.name: one.spec for one in variants(Project.open(tmp_path / "s.toml"))}
+    ensemble = found["hybrid, ensemble"]
+    assert ensemble.learned == "ensemble"
+    assert "v" in ensemble.numerics.typical
+    assert {"black box, ensemble", "hybrid, evidence", "hybrid, pac-bayes"} <= set(found)
+
+
 def test_variants_of_a_comparison(project):
     from hybridsde.project.compare import variants
 
