@@ -119,10 +119,10 @@ def main() -> None:
     table = pd.DataFrame(rows)
     ours = table[table["system"].str.startswith("hybrid")]
     crps, inside = (np.asarray(ours[name], float) for name in ("crps", "coverage"))
-    error = crps.std(ddof=1) / np.sqrt(len(crps))
+    error = crps.std(ddof=1) / np.sqrt(len(crps)) if len(crps) > 1 else np.nan
     summary = (
         f"Hybrid over {len(ours)} fits: mean CRPS {crps.mean():.3g} ± {error:.2g}, coverage "
-        f"{inside.min():.2f}–{inside.max():.2f}."
+        f"{inside.min(initial=1.0):.2f}–{inside.max(initial=0.0):.2f}."
     )
     print(summary)
     if chosen.out:

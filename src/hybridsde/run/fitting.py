@@ -131,9 +131,12 @@ def _judged_apart(
     doubt: str,
     same: dict[str, Any],
 ) -> Run:
-    """Without validation data, networks must forecast a part better that only the library saw.
+    """Without validation data, networks must forecast a part better that they have not seen.
 
-    They are trained for a part of the time. Where they do, they go on with everything.
+    They are trained for a part of the time. Where they do, they go on with everything. The library
+    has seen it, so it is kept unless they are clearly better. Where states are not measured it is
+    fitted without that part too: what it leaves out there is in its noise, which hides how far its
+    forecasts go astray on other rows.
     """
     apart = set_apart(data, same["seed"])
     if apart is None:
@@ -145,16 +148,21 @@ def _judged_apart(
             warnings.simplefilter("ignore")
             own = {**same, "checkpoint": beside}
             trial = _fit(wanted, data, training=training, effort=TRIAL, apart=apart.rows, **own)
+            rival, unseen = library, "the networks"
+            if wanted.hidden_states:
+                own = {**same, "checkpoint": None, "callbacks": ()}
+                rival, unseen = _fit(library.spec, data, apart=apart.rows, **own), "they"
     except (FitFailed, ValueError) as error:
         if beside is not None and beside.exists():
             raise  # what was left there may be of another fit
         why = f"library, though {doubt}: networks could not be tried ({error})"
         return with_choice(library, why)
     windows = forecast_windows(apart.recordings, same["horizon"], wanted.context)
-    best = better_of(library, trial, windows, doubt, "recordings that the networks had not seen")
-    if best.spec is not library.spec:
-        network = _fit(wanted, data, training=training, effort=REST, begun=trial, **same)
-        best = with_choice(network, str(best.metadata.choice))
+    best = better_of(rival, trial, windows, doubt, f"recordings that {unseen} had not seen")
+    kept_run = library
+    if best.spec is trial.spec:
+        kept_run = _fit(wanted, data, training=training, effort=REST, begun=trial, **same)
+    best = with_choice(kept_run, str(best.metadata.choice))
     if beside is not None:
         beside.unlink(missing_ok=True)
     return best
