@@ -123,8 +123,10 @@ class UncertainStart(AbstractStart):
         mᵢ = m + s εᵢ; then m ← mean mᵢ and s² ← (s² + Σ (mᵢ − m)²)/n: one recording says nothing of
         how far others lie apart.
         """
-        if not (isinstance(self.default, Free) and isinstance(self.spread, Positive)):
+        if not self.learned:
             return self
+        assert isinstance(self.default, Free)
+        assert isinstance(self.spread, Positive)
         m, s = self.default.value, self.spread.value
         begun, count = m + s * normals, len(normals)
         spread = jnp.sqrt((s**2 + count * jnp.var(begun, 0)) / count)
