@@ -1,11 +1,12 @@
-"""Why npODE has a Cholesky of its own: LAPACK inside a program that runs on all cores stands still.
+"""Does anything stand still? LAPACK beside our own linear algebra, and fits on two devices.
 
-    python benchmarks/standstill.py [--seconds 60]
+    python benchmarks/standstill.py kernels [--seconds 20]
+    python benchmarks/standstill.py fits [--count 200]
 
-Ten repetitions, spread over two devices, of a loss with a Cholesky factor in every step of a scan,
-and its gradient, each size in a process of its own. Measured with jaxlib 0.10.2 on two cores:
-matrices of 32 and 50 rows take milliseconds, those of 64 and 100 never end; on one device all of
-them do.
+`kernels` runs batches of small matrices on two devices at once, each kind in a process of its own:
+the kernels that JAX takes from LAPACK, and those of `hybridsde._linear`. `fits` fits stiff systems
+with a hidden state, drawn by seeds, on two devices, and counts those that do not end: each has a
+minute, in groups of ten to a process.
 """
 
 import argparse
@@ -13,59 +14,120 @@ import subprocess
 import sys
 import time
 
-SIZES = ((32, 2), (50, 2), (64, 2), (100, 2), (100, 1))
-"""Rows of the matrix, and devices."""
-STEPS, REPETITIONS = 300, 10
+MATRICES, ROWS, CALLS = 4096, 16, 200
+KINDS = ("inverse", "cholesky", "solve_lower")
+MINUTE = 60.0
+GROUP = 10
 
 
-def work(rows: int, devices: int) -> None:
-    """One call of the compiled program, and how long it took."""
+def kernel(kind: str, ours: bool) -> None:
+    """Some calls of a compiled program that works on matrices on two devices."""
     import jax
 
-    jax.config.update("jax_num_cpu_devices", devices)
+    jax.config.update("jax_num_cpu_devices", 2)
     import jax.numpy as jnp
     import jax.random as jr
 
+    from hybridsde import _linear
     from hybridsde._devices import over_seeds
 
-    def one(key):
-        x = jr.normal(key, (rows, rows))
-
-        def loss(matrix):
-            def step(last, _):
-                lower = jnp.linalg.cholesky(matrix + 1e-3 * last * jnp.eye(rows))
-                z = jax.scipy.linalg.solve_triangular(lower, jnp.ones(rows), lower=True)
-                return jnp.tanh(z @ z), None
-
-            return jax.lax.scan(step, jnp.zeros(()), length=STEPS)[0]
-
-        return jax.value_and_grad(loss)(x @ x.T + rows * jnp.eye(rows))[0]
-
-    keys = jr.split(jr.key(0), REPETITIONS)
-    program = jax.jit(lambda keys: over_seeds(one, keys))
-    jax.block_until_ready(program(keys))
+    lapack = {
+        "inverse": jnp.linalg.inv,  # noqa: TID251
+        "cholesky": jnp.linalg.cholesky,  # noqa: TID251
+        "solve_lower": lambda a: jax.scipy.linalg.solve_triangular(a, a, lower=True),  # noqa: TID251
+    }
+    own = {
+        "inverse": _linear.inverse,
+        "cholesky": _linear.cholesky,
+        "solve_lower": lambda a: _linear.solve_lower(a, a),
+    }
+    a = jr.normal(jr.key(0), (2 * MATRICES, ROWS, ROWS))
+    a = a @ a.swapaxes(1, 2) + jnp.eye(ROWS)
+    function = (own if ours else lapack)[kind]
+    program = jax.jit(lambda a: over_seeds(function, a))
+    jax.block_until_ready(program(a))
     began = time.perf_counter()
-    jax.block_until_ready(program(keys))
-    print(f"{time.perf_counter() - began:.3f} s")
+    for _ in range(CALLS):
+        jax.block_until_ready(program(a))
+    print(f"{(time.perf_counter() - began) / CALLS * 1e3:.1f} ms a call")
+
+
+def fits(first: int, count: int) -> None:
+    """Fits of stiff chains whose fast state nobody measures, each with other numbers."""
+    import warnings
+
+    import numpy as np
+
+    import hybridsde as hs
+    from hybridsde.hybrid.numerics import Numerics
+
+    hs.use_all_cores()
+    warnings.simplefilter("ignore")
+    for seed in range(first, first + count):
+        rng = np.random.default_rng(seed)
+        fast, slow = rng.uniform(50, 500), rng.uniform(0.3, 2.0)
+        rows, series = int(rng.integers(20, 40)), int(rng.integers(2, 9))
+        times = np.sort(rng.uniform(0, 6, (series, rows)), 1)
+        a = np.exp(-slow * times) * rng.uniform(0.5, 2, (series, 1))
+        values = (a + 0.05 * rng.normal(size=a.shape))[..., None]
+        data = hs.Trajectories.from_arrays(list(times), list(values), states=["a"])
+        model = hs.HybridSDE(
+            states=["a", "b"],
+            observed=["a"],
+            physics=hs.equations(
+                "da = -k*b", "db = fast*(a - b)", fast=fast, k=hs.Bounded.of(1.0, 0.01, 10)
+            ),
+            start={"b": [0.1, 3.0]},
+            exact=["b"],
+            numerics=Numerics(scheme="Rosenbrock"),
+        )
+        began = time.perf_counter()
+        run = hs.fit(model, data, seed=seed)
+        finite = np.isfinite(run.score(data, draws=20).loc["overall", "crps"])
+        print(f"{seed} {time.perf_counter() - began:.1f} {int(finite)}", flush=True)
+
+
+def run(*arguments: str, seconds: float) -> str | None:
+    """What this script prints in a process of its own; None where it does not end."""
+    command = [sys.executable, __file__, *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    return done.stdout.strip() or done.stderr.strip().splitlines()[-1]
 
 
 def main() -> None:
-    """Every size, with a limit."""
+    """Every case in a process of its own, with a limit."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--one", type=int, nargs=2, help="rows and devices, in this process")
+    parser.add_argument("what", choices=["kernels", "fits", "kernel", "group"])
+    parser.add_argument("which", nargs="*")
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--count", type=int, default=200)
     chosen = parser.parse_args()
-    if chosen.one:
-        work(*chosen.one)
-        return
-    for rows, devices in SIZES:
-        command = [sys.executable, __file__, "--one", str(rows), str(devices)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=chosen.seconds)
-            said = done.stdout.strip() or done.stderr.strip().splitlines()[-1]
-        except subprocess.TimeoutExpired:
-            said = f"stands still for {chosen.seconds:g} s"
-        print(f"{rows} rows, {devices} devices: {said}", flush=True)
+    if chosen.what == "kernel":
+        kernel(chosen.which[0], chosen.which[1] == "own")
+    elif chosen.what == "group":
+        fits(*(int(one) for one in chosen.which))
+    elif chosen.what == "kernels":
+        for kind in KINDS:
+            for whose in ("LAPACK", "own"):
+                said = run("kernel", kind, whose, seconds=chosen.seconds)
+                print(
+                    f"{kind}, {whose}: {said or f'not ended in {chosen.seconds:g} s'}", flush=True
+                )
+    else:
+        ended = finite = 0
+        for first in range(0, chosen.count, GROUP):
+            count = min(GROUP, chosen.count - first)
+            said = run("group", str(first), str(count), seconds=count * MINUTE)
+            rows = [line.split() for line in (said or "").splitlines()]
+            rows = [row for row in rows if len(row) == 3]
+            ended += len(rows)
+            finite += sum(int(row[2]) for row in rows)
+            if len(rows) < count:
+                print(said or "stood still", flush=True)
+            print(f"{first + count} begun, {ended} ended, {finite} with finite scores", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import jax.random as jr
 import numpy as np
 from jax import lax
 
+from hybridsde._linear import cholesky
 from hybridsde._parameters import Fixed, Relative
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray
 from hybridsde.baselines.base import (
@@ -311,13 +312,13 @@ class StateSpace(AbstractForecaster):
             known = tuple(one[:, : self.context] for one in known)
         pushed = self._pushed(batch.inputs[:, self.context - 1 : -1])
         a, size = self.a.value, len(self.a.value)
-        root = jnp.linalg.cholesky(self.q.value)
+        root = cholesky(self.q.value)
 
         def one(
             state: GaussianState, pushed: Float[Array, "later state"], key: PRNGKeyArray
         ) -> Float[Array, "time obs"]:
             normals = jr.normal(key, (rows - self.context + 1, size))
-            x = state.mean + jnp.linalg.cholesky(state.covariance) @ normals[0]
+            x = state.mean + cholesky(state.covariance) @ normals[0]
 
             def step(x: Array, given: tuple[Array, Array]):
                 normal, push = given

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jax import lax
 
+from hybridsde._linear import cholesky, solve_factored, solve_lower_transposed
 from hybridsde._parameters import AbstractParameter, Fixed, Positive, Relative
 from hybridsde._types import Array, Bool, Float, Numbers, PRNGKeyArray
 from hybridsde.baselines.base import (
@@ -113,7 +114,7 @@ class NpODE(FixedContext, AbstractTrainedBaseline):
         features = jnp.where(usable.reshape(-1, 1), basis, 0.0)
         targets = jnp.where(usable[..., None], velocity / rate, 0.0).reshape(flat.shape)
         normal = features.T @ features + RIDGE * jnp.eye(len(inducing))
-        weights = jnp.linalg.solve(normal, features.T @ targets)
+        weights = solve_factored(cholesky(normal), features.T @ targets)
         spread = None
         if self.diffusion:
             spread = LogDiffusion(Positive.of(FIRST_DIFFUSION), jnp.zeros((len(inducing), 1)))
@@ -155,7 +156,8 @@ class LinearDecoder(AbstractObservation):
             basis, lift = jnp.diag(channels.sd), jnp.diag(1 / channels.sd)
         else:
             shifted = jnp.where(seen, batch.values - mean, 0.0).reshape(-1, len(mean))
-            _, size, axes = jnp.linalg.svd(shifted, full_matrices=False)
+            # One matrix, before training: with nothing to split LAPACK waits for nobody.
+            _, size, axes = jnp.linalg.svd(shifted, full_matrices=False)  # noqa: TID251
             kept = axes[: declared.components]
             size = size[: declared.components] / jnp.sqrt(seen.any(-1).sum())
             basis, lift = kept.T * size, kept / size[:, None]
@@ -208,37 +210,7 @@ class Kernel(eqx.Module):
 
     def coloured(self, weights: Float[Array, "point out"]) -> Float[Array, "point out"]:
         """K(Z, Z)⁻¹ L V = L⁻ᵀ V, so that f(x) = K(x, Z) times this."""
-        return solve_transposed(cholesky(self.gram()), weights)
-
-
-def cholesky(matrix: Float[Array, "n n"]) -> Float[Array, "n n"]:
-    """L with L Lᵀ = matrix, column by column.
-
-    In plain operations: a program that calls LAPACK for 64 rows or more while it runs on all cores
-    comes to a standstill with jaxlib 0.10, which `benchmarks/standstill.py` shows. Smaller ones, as
-    in filters, do not.
-    """
-    rows = jnp.arange(len(matrix))
-
-    def column(left: Float[Array, "n n"], j: Array):
-        found = jnp.where(rows >= j, left[:, j], 0.0) / jnp.sqrt(left[j, j])
-        return left - jnp.outer(found, found), found
-
-    _, columns = lax.scan(column, matrix, rows)
-    return columns.T
-
-
-def solve_transposed(
-    lower: Float[Array, "n n"], right: Float[Array, "n out"]
-) -> Float[Array, "n out"]:
-    """X with Lᵀ X = right, from the last row up."""
-
-    def row(found: Float[Array, "n out"], j: Array):
-        this = (right[j] - lower[:, j] @ found) / lower[j, j]
-        return found.at[j].set(this), None
-
-    found, _ = lax.scan(row, jnp.zeros_like(right), jnp.arange(len(lower)), reverse=True)
-    return found
+        return solve_lower_transposed(cholesky(self.gram()), weights)
 
 
 class LogDiffusion(eqx.Module):

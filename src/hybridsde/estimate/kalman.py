@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import jax.random as jr
 from jax import lax
 
+from hybridsde._linear import solve_lower_transposed
 from hybridsde._types import Array, Float, PRNGKeyArray
 from hybridsde.estimate.estimator import (
     AbstractEstimator,
@@ -130,7 +131,5 @@ class SigmaPointKalman(AbstractKalman):
         b = solver.transition(sde, grid.t, state.mean, grid.u, grid.dt, noise).by_noise
         covariance = (apart.T * weight) @ apart + b @ b.T * grid.dt
         # Σ w (φ − m) zᵀ = A S.
-        slope = jax.scipy.linalg.solve_triangular(
-            root, z.T @ (apart.T * weight).T, lower=True, trans=1
-        )
+        slope = solve_lower_transposed(root, z.T @ (apart.T * weight).T)
         return GaussianState(mean, 0.5 * (covariance + covariance.T)), slope.T

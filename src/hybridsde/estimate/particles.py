@@ -21,6 +21,7 @@ from cuthbert.smc import backward_sampler, particle_filter
 from cuthbertlib.resampling import ess_decorator, systematic
 from cuthbertlib.smc.smoothing import exact_sampling
 
+from hybridsde._linear import solve_lower
 from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
 from hybridsde.estimate.estimator import (
     AbstractEstimator,
@@ -96,7 +97,7 @@ class Move(eqx.Module):
         state = self(before, step)
         least = jnp.diag((SMALLEST_STEP * self.size) ** 2)
         root = factor(state.covariance + least)
-        z = jax.scipy.linalg.solve_triangular(root, now - state.mean, lower=True)
+        z = solve_lower(root, now - state.mean)
         return -0.5 * z @ z - jnp.sum(jnp.log(jnp.diag(root)))
 
 

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
+from hybridsde._linear import cholesky, solve_factored
 from hybridsde._types import Array, Float
 from hybridsde.data import Grid
 from hybridsde.estimate.gaussian import GaussianState
@@ -94,7 +95,7 @@ def _gain(
     size = _sizes(foretold.covariance)
     root = _root(foretold.covariance, size)
     led = (slope @ told.covariance) / size[:, None]
-    return (jax.scipy.linalg.cho_solve((root, True), led) / size[:, None]).T
+    return (solve_factored(root, led) / size[:, None]).T
 
 
 def _root(
@@ -103,7 +104,7 @@ def _root(
     """Cholesky's factor in units of `size`; a little is added, so that rounding does not matter."""
     scaled = covariance / jnp.outer(size, size)
     rounding = ROUNDING * len(size) * jnp.finfo(scaled.dtype).eps
-    return jnp.linalg.cholesky(scaled + rounding * jnp.eye(len(size), dtype=scaled.dtype))
+    return cholesky(scaled + rounding * jnp.eye(len(size), dtype=scaled.dtype))
 
 
 def _sizes(covariance: Float[Array, "state state"]) -> Float[Array, " state"]:

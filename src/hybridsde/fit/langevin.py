@@ -182,7 +182,7 @@ def steepest(
     v ← H v / |H v| with H v ≈ [g(θ + a v) − g(θ − a v)] / 2a; then λ = |H v|.
     """
     theta, unravel = ravel_pytree(weights)
-    nudge = NUDGE * jnp.linalg.norm(theta)
+    nudge = NUDGE * jnp.sqrt(theta @ theta)
 
     def times(v: Float[Array, " n"]) -> Float[Array, " n"]:
         ahead, behind = (ravel_pytree(gradient(unravel(theta + s * nudge * v)))[0] for s in (1, -1))
@@ -191,11 +191,11 @@ def steepest(
     def improve(carry, _):
         v, _ = carry
         product = times(v)
-        size = jnp.linalg.norm(product)
+        size = jnp.sqrt(product @ product)
         return (product / size, size), None
 
     v = jr.normal(key, theta.shape, theta.dtype)
-    carry = (v / jnp.linalg.norm(v), jnp.zeros((), theta.dtype))
+    carry = (v / jnp.sqrt(v @ v), jnp.zeros((), theta.dtype))
     (_, size), _ = lax.scan(improve, carry, length=ITERATIONS)
     return size
 

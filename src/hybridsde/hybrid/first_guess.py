@@ -15,8 +15,9 @@ import numpy as np
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
+from hybridsde._linear import cholesky, solve_factored
 from hybridsde._parameters import Bounded, trainable
-from hybridsde._types import Array, Float, Scalar
+from hybridsde._types import Array, Bool, Float, Int, Scalar
 from hybridsde.data import Batch
 from hybridsde.hybrid.numerics import recorded_states
 from hybridsde.model import SDE, BayesianSDE, Standardiser
@@ -28,7 +29,7 @@ PLACES = 24
 """Starting points that are tried side by side."""
 ITERATIONS = 30
 SPREAD = 1.5
-"""Spread of the starting points of unconstrained parameters."""
+"""Spread of the starting points of what is searched for without constraints."""
 MOST_SERIES = 24
 """As many series at most are looked at."""
 ROBUST = 3.0
@@ -46,12 +47,34 @@ LEAST_SIZE = 0.05
 
 
 class Unknowns(NamedTuple):
-    """What is looked for."""
+    """What is looked for, all of it without constraints."""
 
     parameters: Float[Array, " parameter"]
-    """All learned numbers of the physics, without constraints."""
+    """All learned numbers of the physics."""
     starts: Float[Array, "series hidden"]
-    """Of unmeasured states."""
+    """Of unmeasured states; see `Regions`."""
+
+
+class Regions(eqx.Module):
+    """Where unmeasured states may start, each in each series: at a number, in a range, anywhere."""
+
+    low: Float[Array, "series hidden"]
+    high: Float[Array, "series hidden"]
+
+    @property
+    def ranges(self) -> Bool[Array, "series hidden"]:
+        """Which starts have two ends."""
+        return jnp.isfinite(self.low) & jnp.isfinite(self.high)
+
+    def take(self, series: Int[Array, " kept"], hidden: Int[Array, " chosen"]) -> "Regions":
+        """Of some series and states."""
+        return Regions(self.low[series][:, hidden], self.high[series][:, hidden])
+
+    def starts(self, free: Float[Array, "series hidden"]) -> Float[Array, "series hidden"]:
+        """Low + (high − low) σ(z) where there is a range, else z itself inside what limits it."""
+        low, width = (jnp.where(self.ranges, x, 0.0) for x in (self.low, self.high - self.low))
+        inside = low + width * jax.nn.sigmoid(free)
+        return jnp.where(self.ranges, inside, jnp.clip(free, self.low, self.high))
 
 
 @dataclass(frozen=True)
@@ -72,11 +95,12 @@ def first_guess(
     lift: Float[Array, "state obs"],
     hidden: tuple[str, ...],
     sizes: tuple[float, ...],
+    regions: Regions,
 ) -> Guess | None:
     """The best of several searches; None where nothing is to be found or none ends well.
 
-    `sizes` are scales on which starts of `hidden` states are tried. Everything is in the
-    coordinates of the model.
+    `sizes` are scales on which starts of `hidden` states are tried, and `regions` where they may
+    lie. Everything is in the coordinates of the model.
     """
     states = model.known.states
     known = model.known.gate.known
@@ -86,8 +110,12 @@ def first_guess(
     if not (flat.size or looked_for) or not any(known):
         return None
     most = MOST_SERIES if not looked_for else max(4, MOST_SERIES // (2 * len(looked_for)))
+    kept = np.arange(batch.count)
     if batch.count > most:
-        batch = batch.take(jnp.asarray(np.linspace(0, batch.count - 1, most).astype(int)))
+        kept = np.linspace(0, batch.count - 1, most).astype(int)
+        batch = batch.take(jnp.asarray(kept))
+    columns = jnp.asarray([hidden.index(states[i]) for i in looked_for], int)
+    regions = regions.take(jnp.asarray(kept), columns)
     path = jnp.asarray(recorded_states(model, batch, lift))
     scale = Standardiser.of(batch.values, batch.observed).sd
     shape = (batch.count, len(looked_for))
@@ -105,7 +133,7 @@ def first_guess(
     def flow(x: Unknowns) -> Float[Array, "series time state"]:
         sde = model_of(x.parameters).driven_by(ZeroNetwork(outputs=len(states)))
         each = jax.vmap(lambda one, line, start: _flow(sde, solver, one, line, start, looked_for))
-        return each(batch, path, x.starts)
+        return each(batch, path, regions.starts(x.starts))
 
     def residuals(vector: Array) -> Array:
         x = restore(vector)
@@ -120,14 +148,10 @@ def first_guess(
     seen = float(np.maximum(np.asarray(batch.observed[:, 1:]).sum(), 1))
     zero = Unknowns(flat, jnp.zeros(shape))
     _, restore = ravel_pytree(zero)
-    each = np.array([sizes[hidden.index(states[i])] for i in looked_for])
-    big = jnp.asarray(np.tile(each, shape[0]))
-    limits = (np.full(len(looked_for), -np.inf), np.full(len(looked_for), np.inf))
-    if model.bounds is not None:
-        inside = model.bounds.value
-        chosen = list(looked_for)
-        limits = (np.asarray(inside.low)[chosen], np.asarray(inside.high)[chosen])
-    first = jnp.asarray(_places(np.asarray(flat), shape[0], each, limits))
+    ranges = np.asarray(regions.ranges)
+    each = np.where(ranges, 1.0, [sizes[hidden.index(states[i])] for i in looked_for])
+    big = jnp.asarray(each.reshape(-1))
+    first = jnp.asarray(_places(np.asarray(flat), each, ranges))
 
     @jax.jit
     def search(first: Array) -> tuple[Unknowns, Scalar, Array]:
@@ -200,18 +224,18 @@ def _flow(
 
 def _places(
     flat: Float[np.ndarray, " parameter"],
-    series: int,
-    sizes: Float[np.ndarray, " hidden"],
-    limits: tuple[np.ndarray, np.ndarray],
+    sizes: Float[np.ndarray, "series hidden"],
+    ranges: Bool[np.ndarray, "series hidden"],
 ) -> Float[np.ndarray, "place unknown"]:
-    """The given parameters first, others around them; starts on several scales, the same always."""
+    """The given parameters first, others around them; starts all over their ranges, or on several
+    scales where they have none; the same always."""
     rng = np.random.default_rng(0)
     around = flat + SPREAD * rng.normal(size=(PLACES, flat.size))
     around[: PLACES // 4] = flat
     tens = np.resize([1.0, 0.3, 3.0, 0.1, 10.0, 0.03], PLACES)[:, None, None]
-    starts = tens * sizes * (1 + 0.2 * rng.normal(size=(PLACES, series, sizes.size)))
-    starts = np.clip(starts, *limits).reshape(PLACES, -1)
-    return np.concatenate([around, starts], 1)
+    normals = rng.normal(size=(PLACES, *sizes.shape))
+    starts = np.where(ranges, SPREAD * normals, tens * sizes * (1 + 0.2 * normals))
+    return np.concatenate([around, starts.reshape(PLACES, -1)], 1)
 
 
 def _search(
@@ -225,7 +249,7 @@ def _search(
     def iterate(carry, _):
         x, gram, gradient, cost, damping = carry
         ridge = damping * (jnp.diag(gram) + 1e-9) + 1e-12
-        step = jnp.linalg.solve(gram + jnp.diag(ridge), -gradient)
+        step = solve_factored(cholesky(gram + jnp.diag(ridge)), -gradient)
         tried = x + jnp.where(jnp.isfinite(step), step, 0.0)
         slope, r = jax.jacfwd(lambda x: (residuals(x),) * 2, has_aux=True)(tried)
         after = r @ r

@@ -10,11 +10,12 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from hybridsde._types import Bool, Float
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid.build import coordinate, untrained
 from hybridsde.hybrid.declaration import AbstractDeclaration
-from hybridsde.hybrid.first_guess import Guess, first_guess
+from hybridsde.hybrid.first_guess import Guess, Regions, first_guess
 from hybridsde.hybrid.numerics import choose_step, origin_of
 from hybridsde.model import BayesianSDE, Standardiser
 from hybridsde.physics import PositivePhysics
@@ -36,7 +37,9 @@ def settle(declared: Declared, encoded: Trajectories) -> Declared:
     declared = _with(declared, origin=origin, called=called)
     if declared.latent is not None or (given.step is not None and given.typical is not None):
         return declared
-    pieces = encoded.told(declared.interpolation).windows(LONGEST, LONGEST - 1, least=2)
+    recordings = encoded.told(declared.interpolation)
+    cuts = recordings.cuts(LONGEST, LONGEST - 1, least=2)
+    pieces = recordings.cut(cuts)
     batch = Batch.of(pieces, replace(declared.clock, step=None))
     first = declared
     model = eqx.filter_jit(lambda batch: untrained(first, batch, key=jr.key(0)))(batch)
@@ -44,7 +47,8 @@ def settle(declared: Declared, encoded: Trajectories) -> Declared:
         declared = _with_step(declared, model, batch)
     guess = None
     if given.typical is None and not _found_by_scoring(declared):
-        guess = _guess(declared, model, Batch.of(pieces, declared.clock))
+        begins = np.array([row == 0 for _, row, _ in cuts])
+        guess = _guess(declared, model, Batch.of(pieces, declared.clock), begins)
     if guess is None:
         return _with(declared, typical=given.typical or {})
     found = guess.physics
@@ -99,12 +103,52 @@ def _with_step(declared: Declared, model: BayesianSDE, batch: Batch) -> Declared
     return _with(declared, step=step.length, scheme=scheme, why=step.why)
 
 
-def _guess(declared: AbstractDeclaration, model: BayesianSDE, batch: Batch) -> Guess | None:
-    """Parameters and sizes of unmeasured states as least squares finds them."""
+def _guess(
+    declared: AbstractDeclaration,
+    model: BayesianSDE,
+    batch: Batch,
+    begins: Bool[np.ndarray, " series"],
+) -> Guess | None:
+    """Parameters and sizes of unmeasured states as least squares finds them.
+
+    `begins` says which pieces are the beginning of a recording, where `start` is about.
+    """
     solver, hidden = declared.numerics.solver, declared.hidden_states
     assert solver is not None
     sizes = tuple(_size(declared, name, batch) for name in hidden)
-    return first_guess(model, solver, batch, declared.lift, hidden, sizes)
+    regions = [_region(declared, name, batch, begins) for name in hidden]
+    low, high = np.moveaxis(np.array(regions).reshape(len(hidden), 2, batch.count), 0, -1)
+    found = Regions(jnp.asarray(low), jnp.asarray(high))
+    return first_guess(model, solver, batch, declared.lift, hidden, sizes, found)
+
+
+def _region(
+    declared: AbstractDeclaration, name: str, batch: Batch, begins: Bool[np.ndarray, " series"]
+) -> tuple[Float[np.ndarray, " series"], Float[np.ndarray, " series"]]:
+    """Where a state may start in every piece: as declared, and later inside its limits.
+
+    A range that is declared for the start holds for later pieces too, with as much room again to
+    either side.
+    """
+    given = declared.start_of.get(name)
+    first, last = (
+        np.full(batch.count, coordinate(declared, name, end) if np.isfinite(end) else end)
+        for end in limits_of(declared, name)
+    )
+    if isinstance(given, str):
+        if given not in declared.inputs:
+            return first, last
+        column = np.asarray(batch.inputs[:, 0, tuple(declared.inputs).index(given)], float)
+        low = high = np.array([coordinate(declared, name, float(value)) for value in column])
+        return np.where(begins, low, first), np.where(begins, high, last)
+    if given is None:
+        return first, last
+    ends = (given, given) if isinstance(given, int | float) else given
+    low, high = (coordinate(declared, name, float(end)) for end in ends)
+    room = high - low
+    if room > 0:
+        first, last = np.maximum(first, low - room), np.minimum(last, high + room)
+    return np.where(begins, low, first), np.where(begins, high, last)
 
 
 def _size(declared: AbstractDeclaration, name: str, batch: Batch) -> float:

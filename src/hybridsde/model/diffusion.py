@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from hybridsde._linear import inverse, solve_lower
 from hybridsde._parameters import AbstractParameter, Fixed, Positive, Relative
 from hybridsde._types import Array, Float, Numbers, Scalar
 
@@ -69,7 +70,7 @@ class MatrixDiffusion(AbstractDiffusion):
     ) -> Float[Array, " state"]:
         """L⁻¹ f by forward substitution."""
         del t, h
-        return jax.scipy.linalg.solve_triangular(self.factor.value, f, lower=True)
+        return solve_lower(self.factor.value, f)
 
 
 class FunctionDiffusion(AbstractDiffusion):
@@ -87,9 +88,9 @@ class FunctionDiffusion(AbstractDiffusion):
     def whiten(
         self, t: Scalar, h: Float[Array, " state"], f: Float[Array, " state"]
     ) -> Float[Array, " state"]:
-        """G(h, t)⁻¹ f, by an LU factorisation where G is a matrix."""
+        """G(h, t)⁻¹ f."""
         g = jnp.asarray(self.function(h, t))
-        return jnp.linalg.solve(g, f) if g.ndim == 2 else f / g
+        return inverse(g) @ f if g.ndim == 2 else f / g
 
 
 def has_logarithms(diffusion: AbstractDiffusion) -> bool:

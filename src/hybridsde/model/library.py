@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 from scipy.stats import norm, qmc
 
+from hybridsde._linear import cholesky, solve_lower
 from hybridsde._parameters import Fixed
 from hybridsde._random import normals
 from hybridsde._types import Array, Bool, Float, Int, PRNGKeyArray, PyTree, Scalar, UInt32
@@ -104,8 +105,8 @@ class Bumps(eqx.Module):
         _, points = lax.scan(farthest, start, length=count)
         between = jax.vmap(lambda x: _kernel(points, x, length))(points)
         eye = jnp.eye(count, dtype=rows.dtype)
-        root = jnp.linalg.cholesky(between + JITTER * eye)
-        whiten = jax.scipy.linalg.solve_triangular(root, eye, lower=True)
+        root = cholesky(between + JITTER * eye)
+        whiten = solve_lower(root, eye)
         return cls(points, jnp.asarray(length, rows.dtype), whiten)
 
     def __call__(self, x: Float[Array, " feature"]) -> Float[Array, " point"]:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from hybridsde._linear import pseudo_inverse
 from hybridsde._parameters import AbstractParameter, Bounded, Fixed, Positive
 from hybridsde._types import Array, Bool, Float, PRNGKeyArray
 from hybridsde.data.checks import check_names
@@ -131,7 +132,7 @@ class GaussianObservation(AbstractObservation):
         is exactly zero where nothing is left open, so that no rounding error reaches a gradient.
         """
         rows = jnp.where(observed[:, None], self.matrix.value, 0.0)
-        inverse = rows.T if self.orthonormal else jnp.linalg.pinv(rows)
+        inverse = rows.T if self.orthonormal else pseudo_inverse(rows)
         remainder = jnp.eye(rows.shape[1]) - inverse @ rows
         return inverse, jnp.where(jnp.abs(remainder) < 1e-5, 0.0, remainder)
 

@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from hybridsde._linear import inverse
 from hybridsde._types import Array, Float, PyTree, Scalar
 from hybridsde.data.checks import check_whole
 from hybridsde.model import SDE
@@ -254,12 +255,12 @@ class Rosenbrock(AbstractDifferentiatedSolver):
         learned, known = sde.drift(t, h, u, noise)
         energy = path_energy(sde, t, h, learned, dt)
         slope = jax.jacfwd(lambda h: sde.known_part(t, h, u))(h)
-        inverse = jnp.linalg.inv(jnp.eye(len(h), dtype=h.dtype) - IMPLICIT * dt * slope)
-        k1 = inverse @ (learned + known)
+        backwards = inverse(jnp.eye(len(h), dtype=h.dtype) - IMPLICIT * dt * slope)
+        k1 = backwards @ (learned + known)
         there, then = sde.drift(t + dt, h + bounded(sde, dt * k1), u, noise)
-        k2 = inverse @ (there + then - 2 * k1)
+        k2 = backwards @ (there + then - 2 * k1)
         move = bounded(sde, dt * (1.5 * k1 + 0.5 * k2))
-        return h + move + inverse @ sde.diffusion.spread(t, h, dw), energy
+        return h + move + backwards @ sde.diffusion.spread(t, h, dw), energy
 
 
 def bounded(sde: SDE, move: Float[Array, " state"]) -> Float[Array, " state"]:
