@@ -57,27 +57,11 @@ def test_the_state_beyond_a_limit_has_the_moments_of_the_truncated_gaussian(side
         jnp.array([sd]),
         jnp.array([limit]),
         jnp.array([True]),
-        limits=Limits(jnp.array([side]), jnp.zeros(1), jnp.array([False])),
+        limits=Limits(jnp.array([side]), jnp.zeros(1)),
     )
     np.testing.assert_allclose(innovation.log_prob, np.log(share), rtol=1e-3)
     np.testing.assert_allclose(found.mean, expected, rtol=1e-3)
     np.testing.assert_allclose(found.covariance, spread, rtol=5e-3, atol=1e-4)
-
-
-def test_a_state_that_ends_at_the_limit_is_known_there():
-    found, _ = update(
-        GaussianState(jnp.array([0.5, 1.0]), jnp.array([[0.8, 0.5], [0.5, 0.6]])),
-        jnp.array([[0.0, 1.0]]),
-        jnp.array([0.2]),
-        jnp.array([1.0]),
-        jnp.array([True]),
-        limits=Limits(jnp.ones(1), jnp.array([0.7]), jnp.array([True])),
-    )
-    assert float(found.mean[1]) == 1
-    np.testing.assert_array_equal(found.covariance[1], [0, 0])
-    # 0.7 above the limit was foretold, so being there says little of the other state.
-    assert 0.5 < float(found.mean[0]) < 0.75
-    assert 0.5 < float(found.covariance[0, 0]) < 0.8
 
 
 def levels(limit, rows=400, count=2, *, middle=1.8, seed=0):

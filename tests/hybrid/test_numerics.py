@@ -85,6 +85,23 @@ def test_an_unmeasured_state_is_found_on_its_own_scale():
     assert sd == pytest.approx(200 / np.sqrt(2), rel=0.2)
 
 
+@pytest.mark.parametrize("ends", [(0.05, 0.2), 0.1])
+def test_a_first_guess_obeys_a_declared_start(ends):
+    """Least squares alone would begin s near 3, since the rate of infection is given too low."""
+    times = np.linspace(0, 4, 40)
+    i = 0.01 * np.exp(1.5 * times) / (1 + 0.01 * np.exp(1.5 * times))
+    data = hs.Trajectories.from_arrays([times] * 3, [i[:, None]] * 3, states=("i",))
+    model = hs.HybridSDE(
+        states=("s", "i"),
+        observed=("i",),
+        physics=hs.equations("ds = -b*s*i", "di = b*s*i", b=0.5),
+        start={"s": ends},
+        learned="network",
+    ).settled(data)
+    mean, _ = (model.numerics.typical or {})["s"]
+    assert 0.0 < mean <= 0.2
+
+
 def test_what_is_settled_stays():
     model = hs.HybridSDE(states=("x", "v")).settled(swing())
     assert model.settled(swing(rate=5.0)).numerics == model.numerics

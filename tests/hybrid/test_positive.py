@@ -11,6 +11,7 @@ import pytest
 import hybridsde as hs
 from helpers import assert_mean_close
 from hybridsde.data import Batch
+from hybridsde.estimate.censored import at_limit
 from hybridsde.forecast import AbstractForecaster, Prediction, evaluate
 from hybridsde.model import AbstractObservation
 
@@ -58,11 +59,30 @@ def test_equations_stay_finite_far_from_the_data(getkey):
     assert jnp.isfinite(built.known(jnp.zeros(()), jnp.array([500.0, 1.0]), jnp.zeros(0))).all()
 
 
-def test_values_of_zero_or_less_count_as_missing():
+def with_a_zero():
     values = [v.copy() for v in VALUES]
     values[1][3, 0] = 0.0
-    data = hs.Trajectories.from_arrays(TIMES, values, states=("x", "y"))
-    with pytest.warns(hs.InputNotice, match="1 values of positive states.*'x'"):
+    return hs.Trajectories.from_arrays(TIMES, values, states=("x", "y"))
+
+
+def test_a_zero_is_read_as_below_the_smallest_value():
+    data = with_a_zero()
+    model = declare().settled(data)
+    smallest = (1 - 1e-3) * data.values[..., 0][data.values[..., 0] > 0].min()
+    assert model.smallest == {"x": pytest.approx(smallest)}
+    with pytest.warns(hs.InputNotice, match="1 values of 'x'.*read as below"):
+        batch = model.batch(data)
+    assert batch.observed[1, 3, 0]
+    ends = model.init(batch, key=jax.random.key(0)).observation.ends
+    assert ends is not None
+    side = np.asarray(at_limit(batch.values, ends))
+    assert side[1, 3, 0] == -1
+    assert np.abs(side).sum() == 1
+
+
+def test_zeros_count_as_missing_where_nothing_is_known_of_their_size():
+    data = with_a_zero()
+    with pytest.warns(hs.InputNotice, match="1 values of 'x'.*read as missing"):
         encoded = declare().encode(data)
     assert not encoded.observed[1, 3, 0]
     assert encoded.observed.sum() == data.observed.sum() - 1

@@ -54,7 +54,7 @@ def test_a_learned_part_depends_on_nothing_that_it_does_not_see():
         ({"sees": {"x": ["y"]}, "exact": ("x",)}, "exact, so nothing is learned"),
         ({"bounds": {"x": (1, 0)}}, "a lower and a higher number"),
         ({"bounds": {"z": (0, 1)}}, "the states are x, y"),
-        ({"bounds": {"x": (0, 1)}, "positive": ("x",)}, "Keep one of them"),
+        ({"bounds": {"x": (-2, -1)}, "positive": ("x",)}, "is `positive`, but its upper limit"),
         ({"start": {"x": "dose"}}, "neither 'infer' nor a column"),
         ({"start": {"x": (3, 1)}}, "a range such as"),
         ({"start": {"w": 1.0}}, "the states are x, y"),
@@ -64,6 +64,16 @@ def test_a_learned_part_depends_on_nothing_that_it_does_not_see():
 def test_what_is_wrong_is_said_at_once(settings, message):
     with pytest.raises(ValueError, match=message):
         hs.HybridSDE(states=("x", "y"), physics=hs.equations("dx = y"), **settings)
+
+
+def test_a_share_is_positive_and_at_most_one():
+    values = [np.linspace(0.1, 0.9, 9)[:, None]] * 2
+    data = hs.Trajectories.from_arrays([np.arange(9.0)] * 2, values, states=("s",))
+    spec = hs.HybridSDE(states=("s",), positive=("s",), bounds={"s": (0, 1)})
+    model = spec.init(spec.batch(data), key=jr.key(0))
+    assert model.bounds is not None
+    assert model.bounds.value.high == 0.0
+    assert model.bounds.value.low == -jnp.inf
 
 
 @pytest.mark.parametrize(

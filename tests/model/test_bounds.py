@@ -4,8 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import hybridsde as hs
 from helpers import one_series, wiggles
@@ -22,20 +20,8 @@ BOUNDS = Bounds(
 )
 
 
-@settings(deadline=None)
-@given(st.lists(st.floats(-1e3, 1e3, width=32), min_size=4, max_size=4))
-def test_a_mirrored_state_is_inside_and_one_inside_is_not_moved(h):
-    h = jnp.array(h)
-    found = np.asarray(BOUNDS.mirror(h))
-    assert (found >= np.asarray(BOUNDS.low) - 1e-3).all()
-    assert (found <= np.asarray(BOUNDS.high) + 1e-3).all()
-    inside = np.asarray((h >= BOUNDS.low) & (h <= BOUNDS.high))
-    np.testing.assert_array_equal(found[inside], np.asarray(h)[inside])
-
-
-def test_the_mirror_is_a_wall():
+def test_a_state_beyond_a_limit_stops_there():
     h = jnp.array([12.0, 7.0, -3.0, 99.0])
-    np.testing.assert_allclose(BOUNDS.mirror(h), [8.0, 3.0, 3.0, 99.0])
     np.testing.assert_allclose(BOUNDS.clip(h), [10.0, 5.0, 0.0, 99.0])
     np.testing.assert_allclose(BOUNDS.inside(h), [9.99, 4.99, 0.01, 99.0])
 

@@ -21,7 +21,7 @@ from hybridsde.forecast import (
     ModelSpec,
     Prediction,
 )
-from hybridsde.forecast.spec import blank_batch, offsets_of
+from hybridsde.forecast.spec import blank_batch, offsets_of, smallest_of
 from hybridsde.model import AbstractObservation, GaussianObservation, Standardiser
 from hybridsde.model.observation import check_noise
 from hybridsde.objective import AbstractObjective, Terms
@@ -41,11 +41,13 @@ class AbstractBaseline(ModelSpec):
     - `observed`: the columns of the recordings.
     - `positive`: those that cannot be zero or less, which are modelled by their logarithm.
     - `offsets`: what is subtracted from columns that lie far from zero; `fit` chooses it.
+    - `smallest`: what a zero of a positive column is taken for; `fit` chooses it.
     """
 
     observed: Sequence[str]
     positive: Sequence[str] = ()
     offsets: Mapping[str, float] | None = field(default=None, kw_only=True)
+    smallest: Mapping[str, float] | None = field(default=None, kw_only=True)
 
     def __post_init__(self):
         check_names(self.observations, "observed")
@@ -81,8 +83,9 @@ class AbstractBaseline(ModelSpec):
         return Clock()
 
     def settled(self, data: Trajectories) -> "AbstractBaseline":
-        """With offsets of columns that lie far from zero."""
-        return replace(self, offsets=offsets_of(data, self.positive) or None)
+        """With offsets of columns that lie far from zero, and what zeros of positive ones are."""
+        offsets = offsets_of(data, self.positive) or None
+        return replace(self, offsets=offsets, smallest=smallest_of(data, self.positive) or None)
 
 
 class NoInputs:

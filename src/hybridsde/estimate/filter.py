@@ -273,7 +273,6 @@ def observe(
         limits = Limits(
             at_limit(y, observation.ends),
             matrix @ (state.mean - inside.mean),
-            jnp.asarray(observation.pinned),
         )
     found, innovation = update(inside, matrix, sd, y, observed, told, limits)
     return GaussianState(sde.clip(found.mean), found.covariance), innovation

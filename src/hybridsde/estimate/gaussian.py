@@ -44,8 +44,6 @@ class Limits(eqx.Module):
     """1 or −1 at an upper or lower limit, else 0."""
     gap: Float[Array, " obs"]
     """What the limits of states took from what was foretold."""
-    pinned: Bool[Array, " obs"]
-    """Whether a state itself ends there, and not its sensor alone."""
 
 
 def update(
@@ -65,7 +63,7 @@ def update(
     component is judged by itself.
 
     At a limit, y says that it is there or beyond: m ← m ± Pc λ/√s and P ← P − δ Pc cᵀP/s, with λ
-    and δ of `Tail`. A state that ends there is then known.
+    and δ of `Tail`.
     """
 
     def take_in(carry, x):
@@ -84,10 +82,6 @@ def update(
             narrowing = jnp.where(at_end, tail.narrowing, 1.0)
         gain = jnp.where(seen & told, pc / s, 0.0)
         m, p = m + gain * pull, p - narrowing * jnp.outer(gain, pc)
-        if limit is not None:
-            stuck = jnp.where(at_end & limit.pinned & seen & told, c, 0.0)
-            m = jnp.where(stuck > 0, y, m)
-            p = p * jnp.outer(1 - stuck, 1 - stuck)
         return (m, 0.5 * (p + p.T)), (error, s)
 
     rows = (matrix, y, observed, sd, limits)

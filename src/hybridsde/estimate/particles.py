@@ -71,7 +71,7 @@ class Move(eqx.Module):
         """A draw given the row that the step reaches."""
         told, _ = self.told(h, step)
         normal = jr.normal(key, h.shape, h.dtype)
-        return self.sde.mirror(told.mean + factor(told.covariance) @ normal)
+        return self.sde.clip(told.mean + factor(told.covariance) @ normal)
 
     def plain(self, h: Float[Array, " state"], key: PRNGKeyArray, step: Steps):
         """A draw that knows nothing of the row."""

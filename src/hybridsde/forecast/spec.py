@@ -21,6 +21,8 @@ from hybridsde.objective import AbstractObjective
 
 FAR = 1e3
 """A column whose values are this many times their spread away from zero gets an offset."""
+BELOW = 1e-3
+"""A zero of a positive state lies below the smallest value, and this share of it lower."""
 SAME_STEP = 1e-3
 """Relative difference of two time steps that count as equal."""
 
@@ -50,6 +52,8 @@ class ModelSpec(abc.ABC):
     positive: Sequence[str]
     offsets: Mapping[str, float] | None = None
     """What is subtracted from columns that lie far from zero, in double precision; see `encode`."""
+    smallest: Mapping[str, float] | None = None
+    """Of positive columns that hold zeros: what a zero is below; see `encode`."""
 
     @property
     @abc.abstractmethod
@@ -166,23 +170,27 @@ class ModelSpec(abc.ABC):
     def encode(self, data: Trajectories) -> Trajectories:
         """Recordings as the model sees them: less their offsets, and logarithms of positive states.
 
-        Values of zero or less count as missing there, which is said.
+        A zero of a positive state is read as a value below the `smallest`, where that is known, and
+        else as a missing one. Both is said.
         """
         data = self.centred(data)
         if not self.positive:
             return data
         logarithms = np.array([name in self.positive for name in data.states])
-        wrong = data.observed & logarithms & (data.values <= 0)
-        if wrong.any():
-            column = int(np.argwhere(wrong)[0, 2])
+        below = np.array([(self.smallest or {}).get(name, np.nan) for name in data.states])
+        zero = data.observed & logarithms & (data.values <= 0)
+        for column in np.flatnonzero(zero.any((0, 1))):
+            least = below[column]
+            read = "missing" if np.isnan(least) else f"below {least:.4g}, the smallest value"
             warnings.warn(
-                f"{wrong.sum()} values of positive states are not above zero, the first of "
-                f"{data.states[column]!r}; they count as missing.",
+                f"{zero[..., column].sum()} values of {data.states[column]!r} are zero or less, "
+                f"though it is positive: they are read as {read}.",
                 InputNotice,
                 stacklevel=2,
             )
-        usable = data.observed & ~wrong
-        logs = np.log(np.where(usable & logarithms, data.values, 1.0))
+        usable = data.observed & ~(zero & np.isnan(below))
+        values = np.where(zero, below, data.values)
+        logs = np.log(np.where(usable & logarithms, values, 1.0))
         return replace(data, values=np.where(logarithms, logs, data.values), observed=usable)
 
     def centred(self, data: Trajectories) -> Trajectories:
@@ -231,6 +239,16 @@ def offsets_of(data: Trajectories, positive: Sequence[str] = ()) -> dict[str, fl
         middle, spread = float(np.median(seen)), float(np.std(seen))
         if spread > 0 and abs(middle) > FAR * spread:
             found[name] = _roundest(middle - spread, middle + spread)
+    return found
+
+
+def smallest_of(data: Trajectories, positive: Sequence[str]) -> dict[str, float]:
+    """A little less than the smallest value of every positive column that holds zeros too."""
+    found = {}
+    for column, name in enumerate(data.states):
+        seen = data.values[..., column][data.observed[..., column]]
+        if name in positive and (seen <= 0).any() and (seen > 0).any():
+            found[name] = (1 - BELOW) * float(seen[seen > 0].min())
     return found
 
 

@@ -163,13 +163,21 @@ def seen_by(declared: AbstractDeclaration, name: str) -> tuple[str, ...]:
 
 
 def bounds_of(declared: AbstractDeclaration, scale: Scale) -> Fixed | None:
-    """Limits of all states, where there are any."""
+    """Limits of all states, where there are any, in the numbers of the model."""
     if not declared.bounds:
         return None
-    pairs = check_bounds(declared.bounds, tuple(declared.states), declared.positive)
-    low, high = np.array([pairs.get(name, ENDLESS) for name in declared.states]).T
+    low, high = np.array([limits_of(declared, name) for name in declared.states]).T
     width = jnp.minimum(scale.states.sd, jnp.asarray(high - low))
     return Fixed(Bounds(jnp.asarray(low), jnp.asarray(high), MARGIN * width))
+
+
+def limits_of(declared: AbstractDeclaration, name: str) -> tuple[float, float]:
+    """The bounds of a state in the numbers of the model, endless where it has none."""
+    pairs = check_bounds(declared.bounds, tuple(declared.states), declared.positive)
+    low, high = pairs.get(name, ENDLESS)
+    if name not in declared.positive:
+        return low, high
+    return math.log(low) if low > 0 else -math.inf, math.log(high)
 
 
 def linear_observation(declared: AbstractDeclaration, batch: Batch) -> GaussianObservation:
@@ -179,6 +187,9 @@ def linear_observation(declared: AbstractDeclaration, batch: Batch) -> GaussianO
     bounded = {} if isinstance(declared.observed, Mapping) else pairs
     sensors = check_saturates(declared.saturates, declared.observed, names, declared.bounds)
     limits = {name: pair for name, pair in (bounded | sensors).items() if name in names}
+    for name, least in (declared.smallest or {}).items():
+        low, high = limits.get(name, ENDLESS)
+        limits[name] = (max(low, least), high)
     return GaussianObservation(
         matrix=Fixed(jnp.asarray(matrix)),
         sd=noise_of(declared, batch),
@@ -186,7 +197,6 @@ def linear_observation(declared: AbstractDeclaration, batch: Batch) -> GaussianO
         orthonormal=has_orthonormal_rows(matrix),
         positive=tuple(name for name in names if name in declared.positive),
         limits=tuple(limits.get(name, ENDLESS) for name in names) if limits else None,
-        pinned=tuple(name in bounded for name in names) if limits else None,
     )
 
 

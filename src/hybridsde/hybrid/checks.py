@@ -16,10 +16,13 @@ def check_bounds(
     bounds: Mapping[str, Sequence[float | int]], states: tuple[str, ...], positive: Sequence[str]
 ) -> dict[str, tuple[float, float]]:
     """Pairs of a lower and a higher limit, by name of a state."""
-    for name in bounds:
-        if name in positive:
-            raise ValueError(f"{name!r} is in `positive` and in `bounds`. Keep one of them.")
-    return _pairs(bounds, "bounds", states, "states")
+    found = _pairs(bounds, "bounds", states, "states")
+    for name, (_, high) in found.items():
+        if name in positive and high <= 0:
+            raise ValueError(
+                f"{name!r} is `positive`, but its upper limit in `bounds` is {high:g}."
+            )
+    return found
 
 
 def check_saturates(

@@ -92,18 +92,23 @@ class AbstractDeclaration(ModelSpec):
     @property
     def pieces(self) -> tuple[str, ...]:
         """The kinds that the learned part is made of; none for physics alone."""
-        if self.hidden is None:
+        if self.hidden is None or set(self.exact) == set(self.states):
             return ()
         if self.learned == AUTO:
             return (NETWORK,)
         return (self.learned,) if isinstance(self.learned, str) else tuple(self.learned)
 
     @property
+    def complete(self) -> bool:
+        """Whether the known equations are all there is, so that no drift is learned."""
+        return not self.pieces and self.latent is None
+
+    @property
     def undecided(self) -> bool:
         """Whether `fit` may choose what the learned part is made of; until then it is a network."""
         held = self.weights == "path" and self.latent is None
         small = self.coefficients <= MOST_COEFFICIENTS
-        return self.learned == AUTO and self.hidden is not None and held and small
+        return self.learned == AUTO and bool(self.pieces) and held and small
 
     @property
     def library_degree(self) -> int:
@@ -137,8 +142,8 @@ class AbstractDeclaration(ModelSpec):
 
     @property
     def scored(self) -> bool:
-        """Whether the learned part is found by second-order steps, without an objective."""
-        return self.linear or self.ensemble
+        """Whether everything is found by second-order steps, without an objective."""
+        return self.linear or self.ensemble or self.complete
 
     @property
     def networks(self) -> int:
@@ -190,6 +195,11 @@ class AbstractDeclaration(ModelSpec):
     def offsets(self) -> Mapping[str, float] | None:
         """What is subtracted from columns that lie far from zero."""
         return self.numerics.offsets
+
+    @property
+    def smallest(self) -> Mapping[str, float] | None:
+        """What a zero of a positive state is below."""
+        return self.numerics.smallest
 
     @property
     def clock(self) -> Clock:

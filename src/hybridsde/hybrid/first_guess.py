@@ -228,7 +228,8 @@ def _places(
     ranges: Bool[np.ndarray, "series hidden"],
 ) -> Float[np.ndarray, "place unknown"]:
     """The given parameters first, others around them; starts all over their ranges, or on several
-    scales where they have none; the same always."""
+    scales where they have none; the same always.
+    """
     rng = np.random.default_rng(0)
     around = flat + SPREAD * rng.normal(size=(PLACES, flat.size))
     around[: PLACES // 4] = flat

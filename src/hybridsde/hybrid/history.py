@@ -203,7 +203,7 @@ def paths_after(
     ):
         """One series under one draw of the weights."""
         sde = model.draw(key=ends.weight_keys[index])
-        starts = jax.vmap(sde.mirror)(_starts(last, index, normals))
+        starts = jax.vmap(sde.clip)(_starts(last, index, normals))
         return jax.vmap(lambda h0, number: one(sde, series, h0, number))(starts, numbers)
 
     over_series = jax.vmap(under_one, (0, 0, 1, 1, 1))

@@ -38,6 +38,7 @@ class Numerics:
     - `step`: the longest step of the solver, in units of time.
     - `scheme`: "Heun", or "Rosenbrock" for stiff physics.
     - `offsets`: what is subtracted from columns that lie far from zero, by name.
+    - `smallest`: what a zero of a positive state is below, by name.
     - `called`: what functions of the library, such as sin, are taken of; all by default.
     - `typical`: mean and standard deviation of states that are never measured, by name.
     """
@@ -47,6 +48,7 @@ class Numerics:
     scheme: str | None = None
     typical: Mapping[str, tuple[float, float]] | None = None
     offsets: Mapping[str, float] | None = None
+    smallest: Mapping[str, float] | None = None
     called: Sequence[str] | None = None
     why: str | None = None
     """What decided the step, in words."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from hybridsde._errors import InputError
 from hybridsde.data import Trajectories
-from hybridsde.forecast.spec import offsets_of
+from hybridsde.forecast.spec import offsets_of, smallest_of
 from hybridsde.hybrid.declaration import AbstractDeclaration
 from hybridsde.model.diffusion import AbstractDiffusion
 from hybridsde.physics import EquationPhysics, NoPhysics
@@ -22,10 +22,10 @@ Declared = TypeVar("Declared", bound=AbstractDeclaration)
 
 
 def centred(declared: Declared, data: Trajectories) -> Declared:
-    """With offsets for columns that lie far from zero, unless they are given.
+    """With offsets for columns that lie far from zero, and what zeros of positive states are below.
 
-    States that a known equation uses, that have bounds or a start keep their raw numbers; an
-    `InputError` where single precision could not tell these apart.
+    What is given stays. States that a known equation uses, that have bounds or a start keep their
+    raw numbers; an `InputError` where single precision could not tell these apart.
     """
     if declared.numerics.offsets is not None:
         return declared
@@ -39,7 +39,11 @@ def centred(declared: Declared, data: Trajectories) -> Declared:
                 "compute with beside its size. Subtract a constant from this column, and write "
                 "equations and bounds for the difference."
             )
-    return replace(declared, numerics=replace(declared.numerics, offsets=found))
+    smallest = declared.numerics.smallest
+    if smallest is None:
+        smallest = smallest_of(data, declared.positive)
+    chosen = replace(declared.numerics, offsets=found, smallest=smallest)
+    return replace(declared, numerics=chosen)
 
 
 def _raw(declared: AbstractDeclaration) -> set[str]:

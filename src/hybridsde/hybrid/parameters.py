@@ -1,37 +1,54 @@
-"""Learned physical parameters with standard errors.
+"""Learned numbers with errors: parameters of the known equations, diffusion, measurement noise.
 
-The scores s_k = ∂ ln p(y_k | y_1..k−1)/∂ξ of a filter are martingale differences at the truth, so
-their outer products add up to the information, I = Σ_k s_k s_kᵀ (Berndt, Hall, Hall and Hausman
-1974), and the errors are the roots of the diagonal of I⁻¹. The learned drift is held fixed: where
-it could do the same work as a parameter, the error is too small, which `same_work` says.
+Their covariance is the inverse of the expected information of the filter's likelihood, I, together
+with that of every other number that was learned beside them (Åström 1980); see `scoring`. The
+weights of networks are held fixed: where they could do the same work as a parameter, its error is
+too small, which `same_work` says.
+
+Intervals are symmetric in the coordinates in which numbers are free, where the likelihood is
+nearer to a parabola: logarithms of what is positive, logits of what has a range.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
+from scipy.stats import norm
 
-from hybridsde._parameters import AbstractParameter, Fixed, trainable
+from hybridsde._parameters import AbstractParameter, trainable
 from hybridsde._types import Array, Float
 from hybridsde.data import Batch
-from hybridsde.estimate.filter import row_scores
 from hybridsde.hybrid import symmetric
 from hybridsde.hybrid.build import seen_by
 from hybridsde.hybrid.forecaster import SDEForecaster
 from hybridsde.hybrid.sparse import about_fitted
 from hybridsde.hybrid.spec import HybridSDE
-from hybridsde.model import BayesianSDE, GaussianObservation
-from hybridsde.model.library import BayesianLibrary
+from hybridsde.model import BayesianSDE, DiagonalDiffusion, GaussianObservation
 from hybridsde.physics import AbstractPhysics, EquationPhysics, PositivePhysics
 from hybridsde.physics.expression import names
-from hybridsde.simulate import AbstractSolver
 
-MOST = 40
-"""With more learned numbers than this no errors are computed."""
+LEVEL = 0.9
+"""Of intervals."""
+
+COLUMNS = ("value", "error", "low", "high")
+Numbers = Mapping[str, Mapping[str, float | None]]
+"""By name: value, standard error, and the ends of a 90 % interval; None where it is unknown."""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What was learned beside the drift."""
+
+    parameters: Numbers = field(default_factory=dict)
+    """Of the known equations."""
+    diffusion: Numbers = field(default_factory=dict)
+    """G, by state."""
+    noise: Numbers = field(default_factory=dict)
+    """σ, by observation."""
 
 
 def parameters_of(physics: AbstractPhysics) -> dict[str, AbstractParameter]:
@@ -41,103 +58,123 @@ def parameters_of(physics: AbstractPhysics) -> dict[str, AbstractParameter]:
     return dict(found) if isinstance(found, Mapping) else {}
 
 
-def learned_parameters(
-    forecaster: SDEForecaster, batch: Batch
-) -> dict[str, dict[str, float | None]]:
-    """Value and standard error of every learned physical parameter; None where it is unknown."""
-    physics = forecaster.model.known.physics
-    learned = {
-        name: one for name, one in parameters_of(physics).items() if not isinstance(one, Fixed)
+def estimates(forecaster: SDEForecaster, batch: Batch) -> Estimates:
+    """Every learned parameter and spread of a model whose likelihood a filter has."""
+    model = forecaster.model
+    named = _learned(model)
+    if not isinstance(model.observation, GaussianObservation) or not any(named.values()):
+        return Estimates()
+    likelihood, about, prior, chosen = about_fitted(model, forecaster.solver, batch)
+    free = np.flatnonzero(np.concatenate([chosen, np.ones(len(likelihood.others), bool)]))
+    bend = about.information + np.diag(prior.precision)
+    spread = np.full(len(likelihood.others), np.nan)
+    if np.isfinite(bend).all():
+        covariance = symmetric.inverse(bend[np.ix_(free, free)])
+        variance = np.diag(covariance)[chosen.sum() :]
+        spread = np.sqrt(np.where(variance > 0, variance, np.nan))
+    return _with_errors(likelihood.model(about.at), model, named, spread)
+
+
+def _with_errors(
+    fitted: BayesianSDE,
+    whole: BayesianSDE,
+    named: Mapping[str, tuple[str, ...]],
+    spread: Float[np.ndarray, " number"],
+) -> Estimates:
+    """Values, errors and intervals, from the spreads of the numbers as they are free.
+
+    Each value depends on one of them, so a step along all at once moves every value by its own.
+    """
+    moved, held = eqx.partition(fitted, trainable(fitted))
+    flat, unflatten = ravel_pytree(moved)
+
+    def read(flat: Array) -> Array:
+        model = eqx.combine(unflatten(flat), held)
+        return jnp.concatenate([_numbers(model, kind, keys) for kind, keys in named.items()])
+
+    step = jnp.asarray(spread, flat.dtype)
+    value, error = (np.asarray(one, float) for one in jax.jvp(read, (flat,), (step,)))
+    z = float(norm.ppf(0.5 + LEVEL / 2))
+    ends = np.sort([np.asarray(read(flat + sign * z * step), float) for sign in (-1, 1)], 0)
+    # Nothing bounds the logarithm of a spread from below that may as well be zero.
+    spreads = np.repeat([key != "parameters" for key in named], [len(k) for k in named.values()])
+    untold = spreads & (np.abs(error) > value)
+    error, between = np.abs(error), _between_networks(whole, named)
+    with np.errstate(all="ignore"):
+        wider = np.hypot(error, between) / error
+    low, high = value - wider * (value - ends[0]), value + wider * (ends[1] - value)
+    ends = np.where(untold, np.nan, np.stack([low, high]))
+    rows = np.stack([value, wider * error, *ends], 1)
+    found, first = {}, 0
+    for kind, keys in named.items():
+        found[kind] = {
+            key: dict(zip(COLUMNS, map(_finite, row), strict=True))
+            for key, row in zip(keys, rows[first:], strict=False)
+        }
+        first += len(keys)
+    return Estimates(**found)
+
+
+def _finite(number: float) -> float | None:
+    return float(number) if np.isfinite(number) else None
+
+
+def _learned(model: BayesianSDE) -> dict[str, tuple[str, ...]]:
+    """Names of learned numbers, by kind."""
+    known = parameters_of(model.known.physics).items()
+    scalars = [name for name, one in known if _is_learned(one) and np.ndim(one.value) == 0]
+    return {
+        "parameters": tuple(scalars),
+        "diffusion": _spread_names(_diffusion(model), model.known.states),
+        "noise": _spread_names(model.observation.sd, model.observation.names),
     }
-    values = {name: np.asarray(one.value, float) for name, one in learned.items()}
-    scalar = {name: float(value) for name, value in values.items() if value.ndim == 0}
-    if not scalar:
-        return {}
-    errors = _errors(forecaster, batch, tuple(scalar))
-    if forecaster.model.own is not None:
-        errors = _between_networks(forecaster.model, errors)
-    return {name: {"value": value, "error": errors.get(name)} for name, value in scalar.items()}
+
+
+def _is_learned(parameter: AbstractParameter) -> bool:
+    return any(jax.tree.leaves(trainable(parameter)))
+
+
+def _spread_names(spread: AbstractParameter | None, names: tuple[str, ...]) -> tuple[str, ...]:
+    """One for each number; one number stands for all."""
+    if spread is None or not _is_learned(spread):
+        return ()
+    return names if np.ndim(spread.value) else ("all",)
+
+
+def _diffusion(model: BayesianSDE) -> AbstractParameter | None:
+    return model.diffusion.sd if isinstance(model.diffusion, DiagonalDiffusion) else None
+
+
+def _numbers(model: BayesianSDE, kind: str, keys: tuple[str, ...]) -> Float[Array, " key"]:
+    """Values of one kind."""
+    if not keys:
+        return jnp.zeros(0)
+    if kind == "parameters":
+        known = parameters_of(model.known.physics)
+        return jnp.stack([known[key].value for key in keys])
+    spread = _diffusion(model) if kind == "diffusion" else model.observation.sd
+    assert spread is not None
+    return jnp.atleast_1d(spread.value)
 
 
 def _between_networks(
-    model: BayesianSDE, errors: Mapping[str, float | None]
-) -> dict[str, float | None]:
-    """Errors of one network, and how far the parameters of the others lie from it."""
-    own, sde = model.own, model.typical()
-    assert own is not None
-    shared = model.driven_by(sde.learned.network)
-    each = [
-        parameters_of(own.given_to(shared, model.start, number).known.physics)
-        for number in range(own.count)
-    ]
+    model: BayesianSDE, named: Mapping[str, tuple[str, ...]]
+) -> Float[np.ndarray, " value"]:
+    """How far networks with numbers of their own lie apart in each value; zero without any."""
+    own, total = model.own, sum(map(len, named.values()))
+    if own is None:
+        return np.zeros(total)
+    shared = model.driven_by(model.typical().learned.network)
 
-    def whole(name: str, error: float | None) -> float | None:
-        values = [float(one[name].value) for one in each]
-        return None if error is None else float(np.hypot(error, np.std(values, ddof=1)))
+    def of(number: int) -> np.ndarray:
+        sde = own.given_to(shared, model.start, number)
+        one = replace(model, known=sde.known, diffusion=sde.diffusion)
+        return np.concatenate([_numbers(one, kind, keys) for kind, keys in named.items()])
 
-    return {name: whole(name, error) for name, error in errors.items()}
+    return np.std([of(number) for number in range(own.count)], axis=0, ddof=1)
 
 
-def _errors(
-    forecaster: SDEForecaster, batch: Batch, wanted: tuple[str, ...]
-) -> dict[str, float | None]:
-    model, solver = forecaster.model, forecaster.solver
-    if not isinstance(model.observation, GaussianObservation):
-        return {}
-    moved, held = eqx.partition(model.known.physics, trainable(model.known.physics))
-    flat, unflatten = ravel_pytree(moved)
-    if flat.size > MOST:
-        return {}
-
-    def named(flat: Array) -> Array:
-        found = parameters_of(eqx.combine(unflatten(flat), held))
-        return jnp.stack([found[name].value for name in wanted])
-
-    if isinstance(model.network, BayesianLibrary):
-        covariance = _beside_coefficients(model, solver, batch)
-        return _spreads(covariance, np.asarray(jax.jacfwd(named)(flat), float), wanted)
-
-    @jax.jit
-    def slopes(flat: Array) -> tuple[Float[Array, "row parameter"], Float[Array, "one parameter"]]:
-        def scores(flat: Array) -> Array:
-            physics = eqx.combine(unflatten(flat), held)
-            changed = eqx.tree_at(lambda m: m.known.physics, model, physics)
-            return row_scores(changed, solver, batch).reshape(-1)
-
-        return jax.jacfwd(scores)(flat), jax.jacfwd(named)(flat)
-
-    found, by_raw = (np.asarray(one, float) for one in slopes(flat))
-    with np.errstate(all="ignore"):
-        try:
-            covariance = np.linalg.pinv(found.T @ found, hermitian=True)
-        except np.linalg.LinAlgError:
-            return {}
-    return _spreads(covariance, by_raw, wanted)
-
-
-def _beside_coefficients(
-    model: BayesianSDE, solver: AbstractSolver, batch: Batch
-) -> Float[np.ndarray, "parameter parameter"]:
-    """The covariance of physical parameters, coefficients and all other numbers being open too."""
-    likelihood, about, prior, chosen = about_fitted(model, solver, batch)
-    free = np.flatnonzero(np.concatenate([chosen, np.ones(len(likelihood.others), bool)]))
-    bend = about.information + np.diag(prior.precision)
-    covariance = symmetric.inverse(bend[np.ix_(free, free)])
-    here = likelihood.physical[free[chosen.sum() :] - likelihood.coefficients]
-    at = chosen.sum() + np.flatnonzero(here)
-    return covariance[np.ix_(at, at)]
-
-
-def _spreads(
-    covariance: np.ndarray, by_raw: np.ndarray, wanted: tuple[str, ...]
-) -> dict[str, float | None]:
-    with np.errstate(all="ignore"):
-        spread = np.sqrt(np.diag(by_raw @ covariance @ by_raw.T))
-    known = np.isfinite(spread) & (spread > 0)
-    return {n: float(s) if ok else None for n, s, ok in zip(wanted, spread, known, strict=True)}
-
-
-def same_work(spec: HybridSDE, learned: Mapping[str, Any]) -> tuple[str, ...]:
+def same_work(spec: HybridSDE, learned: Sequence[str]) -> tuple[str, ...]:
     """Learned parameters whose every equation also has a learned part that sees what they touch."""
     if not isinstance(spec.physics, EquationPhysics):
         return ()

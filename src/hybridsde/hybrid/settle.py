@@ -13,7 +13,7 @@ import numpy as np
 from hybridsde._types import Bool, Float
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit.config import LONGEST
-from hybridsde.hybrid.build import coordinate, untrained
+from hybridsde.hybrid.build import coordinate, limits_of, untrained
 from hybridsde.hybrid.declaration import AbstractDeclaration
 from hybridsde.hybrid.first_guess import Guess, Regions, first_guess
 from hybridsde.hybrid.numerics import choose_step, origin_of
@@ -131,10 +131,7 @@ def _region(
     either side.
     """
     given = declared.start_of.get(name)
-    first, last = (
-        np.full(batch.count, coordinate(declared, name, end) if np.isfinite(end) else end)
-        for end in limits_of(declared, name)
-    )
+    first, last = (np.full(batch.count, end) for end in limits_of(declared, name))
     if isinstance(given, str):
         if given not in declared.inputs:
             return first, last
@@ -163,7 +160,13 @@ def _size(declared: AbstractDeclaration, name: str, batch: Batch) -> float:
     elif given is not None and not isinstance(given, str):
         ends = given
     if not ends:
-        ends = [end for end in declared.bounds.get(name, ()) if math.isfinite(end)]
+        limits = [end for end in limits_of(declared, name) if math.isfinite(end)]
+        return max(map(abs, limits), default=0.0) or _usual_size(batch)
     size = max((abs(coordinate(declared, name, float(end))) for end in ends if end), default=0.0)
+    return size or _usual_size(batch)
+
+
+def _usual_size(batch: Batch) -> float:
+    """The size of what is measured."""
     measured = Standardiser.of(batch.values, batch.observed)
-    return size or float(jnp.mean(jnp.abs(measured.mean) + measured.sd))
+    return float(jnp.mean(jnp.abs(measured.mean) + measured.sd))

@@ -10,7 +10,7 @@ Scales of slabs and of Gaussian processes follow the evidence (MacKay 1992).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -24,11 +24,14 @@ from hybridsde.hybrid.scoring import Local, LogLikelihood, Prior, climb
 from hybridsde.hybrid.selection import Choice, Found, Surrogate, select
 from hybridsde.model import BayesianSDE
 from hybridsde.model.library import Basis, BayesianLibrary
+from hybridsde.model.network import HeldNetwork
 from hybridsde.physics.expression import CONSTANTS, Expression, Name, Number, names
 from hybridsde.simulate import AbstractSolver
 
 STEPS = 12
 """Steps after a choice of terms."""
+LONG_CLIMB = 100
+"""Steps at most where nothing is chosen."""
 ROUNDS = 15
 """Choices of terms at most."""
 EXPECTED = 2.0
@@ -160,12 +163,44 @@ def fit_sparse(
     return Sparse(fitted, float(evidence), tuple(values))
 
 
+def fit_known(
+    model: BayesianSDE,
+    solver: AbstractSolver,
+    batch: Batch,
+    report: Callable[[int, int, float], None] | None = None,
+) -> Sparse:
+    """All numbers of a model in which no drift is to be learned, by maximum likelihood."""
+    likelihood = LogLikelihood(model, model.network.mean(), solver, batch)
+    about = likelihood(likelihood.start)
+    if not about.finite:
+        return Sparse(model, -np.inf, (np.nan,))
+    prior = Prior.of(likelihood, np.ones(0))
+    before = about.value
+    about = climb(likelihood, about, prior, np.ones(len(about.at), bool), LONG_CLIMB)
+    if report is not None:
+        report(1, 1, about.value)
+    evidence = _constant(about, prior, 0)
+    return Sparse(likelihood.model(about.at), float(evidence), (before, about.value))
+
+
 def about_fitted(
     model: BayesianSDE, solver: AbstractSolver, batch: Batch
 ) -> tuple[LogLikelihood, Local, Prior, np.ndarray]:
-    """The log-likelihood about a fitted model, and which coefficients its best choice holds."""
+    """The log-likelihood about a fitted model, and which coefficients its best choice holds.
+
+    The weights of networks stay as they are; of several with numbers of their own it is the first.
+    """
     network = model.network
-    assert isinstance(network, BayesianLibrary)
+    if not isinstance(network, BayesianLibrary):
+        sde = model.typical()
+        start = model.start if sde.start is None else sde.start
+        own = (sde.known, sde.diffusion, start)
+        model = replace(model, known=own[0], diffusion=own[1], start=own[2], own=None)
+        held = HeldNetwork(held=Fixed(sde.learned.network))
+        likelihood = LogLikelihood(model, held, solver, batch)
+        nothing = np.zeros(0)
+        about = likelihood(likelihood.start)
+        return likelihood, about, Prior.of(likelihood, nothing), nothing.astype(bool)
     likelihood = LogLikelihood(model, network.mean(), solver, batch)
     chosen = np.asarray(network.chosen.value[0]).reshape(-1)
     theta = likelihood.start

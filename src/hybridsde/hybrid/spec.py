@@ -31,7 +31,7 @@ from hybridsde.hybrid.ensemble import fit_ensemble, with_own_numbers
 from hybridsde.hybrid.forecaster import SDEForecaster
 from hybridsde.hybrid.offsets import centred
 from hybridsde.hybrid.settle import settle
-from hybridsde.hybrid.sparse import fit_sparse
+from hybridsde.hybrid.sparse import fit_known, fit_sparse
 from hybridsde.model.bayesian import MixtureMLP, SampledNetworks
 from hybridsde.model.diffusion import AbstractDiffusion
 from hybridsde.model.sde import BayesianSDE, check_starts
@@ -137,11 +137,12 @@ class HybridSDE(AbstractDeclaration):
         """Empirical PAC-Bayes by default, Heun's rule, and a thousand steps of Adam.
 
         A learned part that is linear in its coefficients is found at once, by `fit_sparse`, and an
-        objective that is given goes on from there. Networks beside a library begin
+        objective that is given goes on from there. Where no drift is learned, all numbers follow
+        from maximum likelihood. Networks beside a library begin
         once it is found. An ensemble is found by `fit_ensemble`, or trained on an objective that is
         given.
         """
-        if self.linear and objective is None:
+        if (self.linear or self.complete) and objective is None and langevin is None:
             return ClosedForm(self._at_once)
         if self.ensemble and objective is None:
             return FromRandomStarts(self._ensemble)
@@ -178,7 +179,8 @@ class HybridSDE(AbstractDeclaration):
 
     def _at_once(self, data: Batch, callbacks: tuple[Callback, ...]) -> Fitted[AbstractForecaster]:
         begun, solver = self._begun(data, jr.key(0))
-        found = fit_sparse(begun, solver, data, _reporter(data, callbacks))
+        search = fit_known if self.complete else fit_sparse
+        found = search(begun, solver, data, _reporter(data, callbacks))
         return self._found(found.model, solver, data, found.log_likelihoods)
 
     def _ensemble(

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from hybridsde._parameters import Fixed
 from hybridsde._random import path_normals
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, UInt32
 
@@ -87,6 +88,21 @@ class ZeroNetwork(AbstractNetwork):
         """Zero."""
         del noise
         return jnp.zeros(self.outputs, x.dtype)
+
+
+class HeldNetwork(AbstractNetwork):
+    """A network whose weights stay as they are while other numbers move."""
+
+    held: Fixed
+    layers: tuple = ()
+
+    def noise(self, paths: UInt32[Array, "*path"], steps: int, *, key: PRNGKeyArray) -> PyTree:
+        """As it consumes it."""
+        return self.held.frozen.noise(paths, steps, key=key)
+
+    def __call__(self, x: Float[Array, " in"], noise: PyTree = None) -> Float[Array, " out"]:
+        """Its outputs."""
+        return self.held.frozen(x, noise)
 
 
 class Linear(eqx.Module):

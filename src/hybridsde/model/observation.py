@@ -116,8 +116,6 @@ class GaussianObservation(AbstractObservation):
     """Observations that are modelled by their logarithm."""
     limits: tuple[tuple[float, float], ...] | None = eqx.field(static=True, default=None)
     """What the sensors of the observations can show; None: anything."""
-    pinned: tuple[bool, ...] | None = eqx.field(static=True, default=None)
-    """Whether states end where their sensors do; None where there are no limits."""
 
     def mean(self, h: Float[Array, "*batch state"]) -> Float[Array, "*batch obs"]:
         """C h."""

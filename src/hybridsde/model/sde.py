@@ -48,10 +48,6 @@ class SDE(eqx.Module):
         """γ ∘ r, asked inside the bounds."""
         return self.known(t, h if self.bounds is None else self.bounds.inside(h), u)
 
-    def mirror(self, h: Float[Array, " state"]) -> Float[Array, " state"]:
-        """A state inside the bounds, from one that a step may have put outside."""
-        return h if self.bounds is None else self.bounds.mirror(h)
-
     def clip(self, h: Float[Array, " state"]) -> Float[Array, " state"]:
         """The nearest state inside the bounds."""
         return h if self.bounds is None else self.bounds.clip(h)
@@ -182,7 +178,7 @@ class BayesianSDE(eqx.Module):
         """
         start = self.start if sde.start is None else sde.start
         h0 = start(series, self.observation, self.scale.value, epsilon)
-        return h0 if self.bounds is None else self.bounds.value.mirror(h0)
+        return h0 if self.bounds is None else self.bounds.value.clip(h0)
 
 
 def check_starts(model: BayesianSDE, batch: Batch) -> None:

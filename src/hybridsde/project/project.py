@@ -50,12 +50,13 @@ class Project:
         source = Path(source)
         text = settings_bytes(source)
         settings = settings_of(text, source)
-        parts = (part_of(settings.data.test), part_of(settings.data.validation))
+        parts = (part_of(settings.data.test) or 0, part_of(settings.data.validation))
         try:
             data = settings.read_data(source.parent)
             model = settings.build_model(source.parent, trust=True)
             model.check_training(data)
-            split = Split.of(data, parts[0] or 0, parts[1], seed=settings.train.seed)
+            choice = not model.complete
+            split = Split.of(data, *parts, seed=settings.train.seed, chooses=choice)
             model.check_training(split.train)
             check_known(model, split.train)
             _check_scorable(split.test)

@@ -53,17 +53,24 @@ class Split:
 
     @classmethod
     def of(
-        cls, data: Trajectories, test: Part, validation: Part | None = None, *, seed: int
+        cls,
+        data: Trajectories,
+        test: Part,
+        validation: Part | None = None,
+        *,
+        seed: int,
+        chooses: bool = True,
     ) -> "Split":
         """By share, name or period; a single recording is cut in time, its end kept for the test.
 
         A share for validation of fewer than four recordings is a block at the end of each, with a
         gap before it, where they are long enough. Left open, validation is a share of four
-        recordings or more, and of fewer none: a block of a few is missed more than it helps.
+        recordings or more, and of fewer none: a block of a few is missed more than it helps. None
+        is kept for a fit that `chooses` nothing.
         """
         rest, kept = _divided(data, test, "test", seed=seed)
         if validation is None:
-            validation = VALIDATION if len(set(rest.origins)) >= FEWEST else 0
+            validation = VALIDATION if chooses and len(set(rest.origins)) >= FEWEST else 0
         if isinstance(validation, float | int) and len(set(rest.origins)) < FEWEST:
             rest, chosen = _end_blocks(rest, float(validation))
         else:

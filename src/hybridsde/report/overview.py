@@ -80,11 +80,22 @@ def fit_notes(run: Run, data: Trajectories) -> list[Table | Text]:
     if changed:
         listed = ", ".join(f"{name} by {factor:.3g}" for name, factor in changed.items())
         parts.append(Text(f"Calibration on the validation recordings multiplied {listed}."))
-    if known.parameters:
-        frame = pd.DataFrame(known.parameters).T
-        frame.columns = ["value", "standard error"]
-        parts.append(frame_table(frame.rename_axis("parameter"), "Learned parameters"))
+    for numbers, of, title in (
+        (known.parameters, "parameter", "Learned parameters"),
+        (known.diffusion, "diffusion of", "How much the dynamics are disturbed: G"),
+        (known.noise, "noise of", "How much measurements are off: σ"),
+    ):
+        if numbers:
+            parts.append(numbers_table(numbers, of, title))
     return parts
+
+
+def numbers_table(numbers: Mapping[str, Mapping[str, float | None]], of: str, title: str) -> Table:
+    """Learned numbers with standard errors and intervals."""
+    frame = pd.DataFrame(numbers).T.rename(
+        columns={"error": "standard error", "low": "5 %", "high": "95 %"}
+    )
+    return frame_table(frame.rename_axis(of), title)
 
 
 def _data_table(project: Project) -> Table:

@@ -28,7 +28,7 @@ from hybridsde.forecast.spec import common_step
 from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
 from hybridsde.hybrid.declaration import LIBRARY
 from hybridsde.hybrid.failure import why_not_finite
-from hybridsde.hybrid.parameters import learned_parameters, same_work
+from hybridsde.hybrid.parameters import Estimates, estimates, same_work
 from hybridsde.model import Standardiser
 from hybridsde.objective import AbstractObjective, AbstractSDEObjective
 from hybridsde.physics import NoPhysics
@@ -48,8 +48,6 @@ from hybridsde.store.spec_io import physics_source, write_spec
 
 TRIAL, REST = 0.5, 0.6
 """Of the usual epochs: enough to tell whether a library is beaten, and what is left to do then."""
-Parameters = dict[str, dict[str, float | None]]
-"""Value and standard error of learned physical parameters, by name."""
 TRIAL_CHECKPOINT = ".trial"
 """Behind the name of a checkpoint: that of the trial."""
 
@@ -227,12 +225,12 @@ class Prepared:
 
     def run(self, fitted: Fitted[AbstractForecaster], seed: int) -> Run:
         """What inference has found from a seed, with all that is to be remembered of it."""
-        return self.remembered(fitted, seed, _parameters(self.model, fitted.model, self.batch))
+        found = learned_numbers(fitted.model, self.batch)
+        say_same_work(self.model, found.parameters)
+        return self.remembered(fitted, seed, found)
 
-    def remembered(
-        self, fitted: Fitted[AbstractForecaster], seed: int, parameters: Parameters | None
-    ) -> Run:
-        """The same, with physical parameters whose errors are known already."""
+    def remembered(self, fitted: Fitted[AbstractForecaster], seed: int, found: Estimates) -> Run:
+        """The same, with learned numbers whose errors are known already."""
         whole = self.model.batch(self.data)
         spread = np.asarray(Standardiser.of(whole.values, whole.observed).sd, float)
         trained = bool(fitted.history) and isinstance(self.inference, GradientDescent)
@@ -242,7 +240,9 @@ class Prepared:
             tuple(spread.tolist()),
             self.interval,
             kept_epoch=int(fitted.kept) if trained else None,
-            parameters=parameters,
+            parameters=found.parameters or None,
+            diffusion=found.diffusion or None,
+            noise=found.noise or None,
             plausible=plausible_range(self.model.centred(self.data), self.model.positive),
             epoch=self.data.epoch,
         )
@@ -304,21 +304,16 @@ def _fit(
     return calibrate(run, forecast_windows(validation, horizon, run.spec.context))
 
 
-def _parameters(
-    model: ModelSpec, forecaster: AbstractForecaster, batch: Batch
-) -> Parameters | None:
-    if not isinstance(forecaster, SDEForecaster):
-        return None
-    found = learned_parameters(forecaster, batch)
-    say_same_work(model, found)
-    return found or None
+def learned_numbers(forecaster: AbstractForecaster, batch: Batch) -> Estimates:
+    """Parameters and spreads with their errors; none of a system without such."""
+    return estimates(forecaster, batch) if isinstance(forecaster, SDEForecaster) else Estimates()
 
 
-def say_same_work(model: ModelSpec, found: Parameters) -> None:
+def say_same_work(model: ModelSpec, found: Iterable[str]) -> None:
     """A notice about every learned parameter whose work the learned part can do too."""
     if not isinstance(model, HybridSDE) or model.linear:
         return
-    for name in same_work(model, found):
+    for name in same_work(model, tuple(found)):
         warnings.warn(
             f"The learned part can do the same work as the parameter {name!r}, so its value is "
             "what the two share. Declare the equation `exact`, or say what the learned part "

@@ -19,8 +19,7 @@ from hybridsde.forecast import GradientDescent, ModelSpec
 from hybridsde.hybrid import HybridSDE
 from hybridsde.objective import AbstractObjective
 from hybridsde.run.calibrate import best_factors_of_many, calibrated
-from hybridsde.run.errors_of_many import errors_of_many
-from hybridsde.run.fitting import Prepared, say_same_work
+from hybridsde.run.fitting import Prepared, learned_numbers, say_same_work
 from hybridsde.run.many import keys_of, one_of
 from hybridsde.run.padding import alike, stacked
 from hybridsde.run.run import Run
@@ -108,13 +107,16 @@ def _train(
         keys=pairs[:, 1],
     )
     fitted = trained.map(first.finish)
-    parameters = errors_of_many(fitted.model, batches, len(tasks))
-    say_same_work(tasks[0].model, parameters[0] or {})
     on_host, bare = _on_host(fitted.model), fitted.map(lambda _: eqx.Module())
-    return [
-        task.remembered(_member(bare, on_host, number), seed, parameters[number])
-        for number, (task, seed) in enumerate(zip(tasks, seeds, strict=True))
-    ]
+    runs = []
+    for number, (task, seed) in enumerate(zip(tasks, seeds, strict=True)):
+        member = _member(bare, on_host, number)
+        batch = jax.tree.map(lambda leaf, n=number: leaf[n], batches)
+        found = learned_numbers(member.model, batch)
+        if not number:
+            say_same_work(task.model, found.parameters)
+        runs.append(task.remembered(member, seed, found))
+    return runs
 
 
 def _untrained(model: ModelSpec, tasks: list[Prepared], batches: Batch, keys: Keys) -> Any:

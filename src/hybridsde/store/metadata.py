@@ -46,7 +46,11 @@ class RunMetadata:
     kept_epoch: int | None = None
     """After how many epochs the model was as it is kept; None where nothing was trained."""
     parameters: Mapping[str, Mapping[str, float | None]] | None = None
-    """Learned physical parameters: value and standard error, by name."""
+    """Learned physical parameters: value, standard error and 90 % interval, by name."""
+    diffusion: Mapping[str, Mapping[str, float | None]] | None = None
+    """The same of G, by state, before any calibration."""
+    noise: Mapping[str, Mapping[str, float | None]] | None = None
+    """The same of σ, by observation."""
     plausible: tuple[tuple[float, float], ...] | None = None
     """What a forecast of each observation may be, less its offset; draws beyond are counted, and
     cut off there."""
@@ -71,9 +75,9 @@ class RunMetadata:
             "test_scores": None if self.test_scores is None else self.test_scores.to_dict(),
             "floor": None if self.floor is None else self.floor.to_dict(),
             "kept_epoch": self.kept_epoch,
-            "parameters": None
-            if self.parameters is None
-            else {name: dict(one) for name, one in self.parameters.items()},
+            "parameters": _plain(self.parameters),
+            "diffusion": _plain(self.diffusion),
+            "noise": _plain(self.noise),
             "plausible": None
             if self.plausible is None
             else [list(ends) for ends in self.plausible],
@@ -100,6 +104,8 @@ class RunMetadata:
                 floor=None if floor is None else Scores(**floor),
                 kept_epoch=content.get("kept_epoch"),
                 parameters=content.get("parameters"),
+                diffusion=content.get("diffusion"),
+                noise=content.get("noise"),
                 plausible=None
                 if content.get("plausible") is None
                 else tuple((float(low), float(high)) for low, high in content["plausible"]),
@@ -110,6 +116,10 @@ class RunMetadata:
             raise InputError(f"{source} is damaged: it lacks {error}. Fit again.") from None
         except (TypeError, ValueError, AttributeError) as error:
             raise InputError(f"{source} is damaged ({error}). Fit again.") from None
+
+
+def _plain(numbers: Mapping[str, Mapping[str, Any]] | None) -> dict[str, dict[str, Any]] | None:
+    return None if numbers is None else {name: dict(one) for name, one in numbers.items()}
 
 
 def _moment(given: Any) -> str | None:

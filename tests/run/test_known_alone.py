@@ -1,0 +1,50 @@
+"""Where the equations are all there is, nothing is trained, and no recording is kept from them."""
+
+import numpy as np
+import pytest
+
+import hybridsde as hs
+from hybridsde.project.split import Split
+
+
+def decays(count=6, rows=30, k=0.8, noise=0.05):
+    rng = np.random.default_rng(0)
+    times = np.linspace(0, 3, rows)
+    values = [
+        (a * np.exp(-k * times) + noise * rng.normal(size=rows))[:, None]
+        for a in rng.uniform(1, 3, count)
+    ]
+    return hs.Trajectories.from_arrays([times] * count, values, states=("x",))
+
+
+MODEL = hs.HybridSDE(
+    states=["x"],
+    physics=hs.equations("dx = -k*x", k=hs.Bounded.of(0.3, 0.01, 5.0)),
+    exact=["x"],
+)
+
+
+@pytest.fixture(scope="module")
+def run():
+    return hs.fit(MODEL, decays())
+
+
+def test_exact_equations_are_fitted_by_maximum_likelihood(run):
+    assert MODEL.complete
+    assert run.spec.name == "physics alone"
+    assert run.metadata.kept_epoch is None
+    found = run.metadata.parameters["k"]
+    assert found["low"] < 0.8 < found["high"]
+    assert found["error"] < 0.05
+
+
+def test_noise_is_told_with_errors(run):
+    sigma = run.metadata.noise["x"]
+    assert sigma["low"] < 0.05 < sigma["high"]
+    assert set(run.metadata.diffusion) == {"x"}
+
+
+def test_no_recording_is_kept_for_a_choice_that_is_not_made():
+    data = decays()
+    assert Split.of(data, 0.0, seed=0).validation is not None
+    assert Split.of(data, 0.0, seed=0, chooses=False).validation is None
