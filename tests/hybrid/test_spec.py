@@ -20,7 +20,7 @@ DECAY = known_drift(lambda x: {"x": -x})
         ({"states": []}, "`states` is empty"),
         ({"states": ["x", "x"]}, "names 'x' twice"),
         ({"diffusion": [1.0, 1.0, 1.0]}, "2 numbers or a 2×2 matrix"),
-        ({"diffusion": 0.0}, "must be positive"),
+        ({"diffusion": -1.0}, "must be zero or more"),
         ({"gate": {"x": 2.0}, "physics": DECAY}, r"must lie in \[0, 1\]"),
         ({"observed": ["x", "w"]}, "`observed` uses 'w', but the states are x, y"),
         ({"observed": []}, "`observed` is empty"),

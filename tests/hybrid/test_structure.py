@@ -11,7 +11,9 @@ import pytest
 import hybridsde as hs
 from helpers import one_series, wiggles
 from hybridsde.data import Batch
+from hybridsde.hybrid.build import library_terms
 from hybridsde.hybrid.known_check import check_known
+from hybridsde.physics.expression import text
 
 
 def built(**settings):
@@ -190,3 +192,29 @@ def test_standard_errors_are_those_of_a_known_case():
     expected = g / np.sqrt(count * rows * 0.1)
     assert found["error"] == pytest.approx(expected, rel=4 / np.sqrt(2 * count * rows))
     assert abs((found["value"] or 0.0) - 0.3) < 5 * expected
+
+
+def test_dynamics_without_noise():
+    """With G = 0 an exponential is fitted as least squares would; no path KL is defined."""
+    times = np.linspace(0, 2, 40)
+    noisy = np.exp(-1.3 * times) + 0.02 * np.random.default_rng(0).normal(size=(3, 40))
+    data = hs.Trajectories.from_arrays([times] * 3, list(noisy[..., None]), states=("x",))
+    physics = hs.equations("dx = -k*x", k=hs.Free(1.0))
+    model = hs.HybridSDE(states=("x",), physics=physics, exact=("x",), diffusion=0)
+    run = hs.fit(model, data)
+    found = (run.metadata.parameters or {})["k"]
+    assert found["low"] < 1.3 < found["high"]
+    assert run.metadata.diffusion is None
+    with pytest.raises(ValueError, match="no path KL"):
+        hs.fit(replace(model, exact=(), learned="network"), data, objective=hs.ELBO())
+
+
+def test_only_angles_have_sines():
+    swing = hs.equations("dq = v", "dv = -sin(q)")
+    given = {"states": ("q", "v", "T"), "learned": "library", "degree": 1}
+    named = [text(one) for one in library_terms(hs.HybridSDE(**given, physics=swing))]
+    assert [one for one in named if "(" in one] == ["sin(q)", "cos(q)"]
+    asked = hs.HybridSDE(**given, angles=("v",), functions=("sin", "exp"))
+    assert [text(one) for one in asked.calls] == ["exp(q)", "sin(v)", "exp(v)", "exp(T)"]
+    with pytest.raises(ValueError, match="`angles` names 'w'"):
+        hs.HybridSDE(**given, angles=("w",))

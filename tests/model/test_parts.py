@@ -79,7 +79,7 @@ def test_matrix_has_the_energy_and_covariance_of_its_j(getkey):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (0.0, "`diffusion` must be positive, but is 0"),
+        (-1.0, "`diffusion` must be zero or more, but is -1"),
         ([1.0, -1.0], "but is -1 for state 'y'"),
         ([1.0, 1.0, 1.0], r"2 numbers or a 2×2 matrix for the states x, y, but has shape \(3,\)"),
         (np.nan, "must be finite"),

@@ -85,7 +85,7 @@ class FleetWorker:
         if key not in self.models:
             named = {f"physics.parameters.{n}.value": v for n, v in start["parameters"].items()}
             model = self._declared(with_overrides(self.settings, named, str(self.source)))
-            self.models[key] = replace(model, numerics=numerics_of(start["numerics"]))
+            self.models[key] = replace(model, numerics=Numerics.of(start["numerics"]))
         return self.models[key]
 
     def _project(
@@ -98,15 +98,6 @@ class FleetWorker:
             return self._as_project(model, data, split)
         except ValueError as error:
             return {"member": member, FAILURE: str(error)}
-
-
-def numerics_of(content: Mapping[str, Any]) -> Numerics:
-    """What `asdict` and JSON made of it, back again."""
-    sizes, called = content.get("typical"), content.get("called")
-    pairs = None if sizes is None else {name: tuple(pair) for name, pair in sizes.items()}
-    return Numerics(
-        **{**content, "typical": pairs, "called": None if called is None else tuple(called)}
-    )
 
 
 def _learned(model: HybridSDE) -> dict[str, float]:

@@ -93,18 +93,21 @@ def innovations(
     solver: AbstractSolver,
     batch: Batch,
     until: Int[Array, ""] | None = None,
+    first: GaussianState | None = None,
 ) -> Innovation:
     """How every row of every series differs from what the rows before it foretold.
 
     Rows after `until` are compared and tell nothing. Arrays are series × step × obs; steps between
-    rows have seen nothing. Has forward-mode gradients.
+    rows have seen nothing. Has forward-mode gradients. `first` is what is known of each series at
+    its first row, p(h₀) by default.
     """
     rows = jnp.asarray(batch.times.shape[1] if until is None else until)
 
-    def one(series: Batch) -> Innovation:
-        return _filter(model, sde, solver, series, None, rows, first_state(model, sde, series))[0]
+    def one(series: Batch, first: GaussianState | None) -> Innovation:
+        begins = first_state(model, sde, series) if first is None else first
+        return _filter(model, sde, solver, series, None, rows, begins)[0]
 
-    return jax.vmap(one)(batch)
+    return jax.vmap(one)(batch, first)
 
 
 def row_scores(

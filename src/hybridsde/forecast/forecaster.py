@@ -1,13 +1,14 @@
 """What everything that forecasts has in common: sampled futures after the rows of a history."""
 
 import abc
+from dataclasses import replace
 
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
 
 from hybridsde._parameters import Relative
-from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde._types import Array, Bool, Float, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.estimate.estimator import AbstractEstimator
 from hybridsde.model import AbstractObservation
@@ -27,6 +28,8 @@ class Prediction(eqx.Module):
     """What moves; the same as `means` where a system has no other states."""
     path_kl: Float[Array, "sample series"]
     """KL between the learned and the prior process along each path; 0 where there is no prior."""
+    set_aside: Bool[Array, "1 series obs"] | None = None
+    """Which values of the last given row were beyond belief; None where nobody looked."""
 
     @classmethod
     def of_observations(
@@ -53,7 +56,8 @@ class Prediction(eqx.Module):
     def after(self, rows: int) -> "Prediction":
         """Without the first rows."""
         sd = self.sd if self.sd.shape[2] == 1 else self.sd[:, :, rows:]
-        return Prediction(self.means[:, :, rows:], sd, self.states[:, :, rows:], self.path_kl)
+        means, states = self.means[:, :, rows:], self.states[:, :, rows:]
+        return replace(self, means=means, sd=sd, states=states)
 
     def draws(self, *, key: PRNGKeyArray) -> Float[Array, "sample series time obs"]:
         """What would be measured, with noise."""

@@ -1,11 +1,15 @@
 """From the rows of a history to labelled draws of what comes after them."""
 
+import warnings
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from hybridsde._errors import InputNotice
 from hybridsde._memory import check_memory
 from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Clock, Trajectories
@@ -21,6 +25,8 @@ MOST_PAST = 5_000
 """A forecast looks back at so many rows at most: a filter has long forgotten those before."""
 ANYTHING = (-np.inf, np.inf)
 """The plausible range of a state that nobody measured."""
+MOST_NAMED = 3
+"""Values that a notice names."""
 PATHS_PER_WEIGHT = 4
 """Futures that share their weights, where the number of draws allows it."""
 
@@ -74,6 +80,7 @@ def labelled(
     noise_key: PRNGKeyArray,
 ) -> Forecast:
     """A prediction in the units of the data, with names; what is not plausible is said."""
+    say_set_aside(found, history, spec.observations)
     seen = forecaster.observation.raw(found.draws(key=noise_key))
     states = spec.raw_states(np.asarray(found.states))
     if plausible is not None:
@@ -89,6 +96,21 @@ def labelled(
         label(states, *where, spec.state_names, "state"),
         label(spec.raw_observations(np.asarray(seen)), *where, spec.observations, "obs"),
         paths_per_weight,
+    )
+
+
+def say_set_aside(found: Prediction, history: Trajectories, names: Sequence[str]) -> None:
+    """A notice about last values that are beyond belief."""
+    if found.set_aside is None or not found.set_aside.any():
+        return
+    wild = np.argwhere(np.asarray(found.set_aside[0]))
+    listed = ", ".join(f"{names[k]!r} of {history.ids[n]!r}" for n, k in wild[:MOST_NAMED])
+    more = f" and {len(wild) - MOST_NAMED} more" if len(wild) > MOST_NAMED else ""
+    warnings.warn(
+        f"The last value of {listed}{more} is beyond belief after the rows before it. It was set "
+        "aside: a spike would spoil the forecast, and of a jump the next row will tell.",
+        InputNotice,
+        stacklevel=2,
     )
 
 

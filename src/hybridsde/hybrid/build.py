@@ -55,7 +55,7 @@ from hybridsde.model.sde import BayesianSDE
 from hybridsde.model.start import AbstractStart, FirstObservation, UncertainStart
 from hybridsde.model.weights import WEIGHTS
 from hybridsde.physics import PositivePhysics
-from hybridsde.physics.expression import Call, Expression, Name
+from hybridsde.physics.expression import Expression
 from hybridsde.physics.grammar import parse_formula
 
 LEARN, GUESS = "learn", "guess"
@@ -267,16 +267,9 @@ def library_of(declared: AbstractDeclaration, batch: Batch, scale: Scale) -> Bay
 
 def library_terms(declared: AbstractDeclaration) -> tuple[Expression, ...]:
     """Products of features up to a degree, functions of single ones, and what the user adds."""
-    features = declared.features
-    suited = declared.numerics.called
-    plain = [
-        name
-        for name in features
-        if name not in declared.positive and (suited is None or name in suited)
-    ]
-    called = tuple(Call(function, (Name(one),)) for one in plain for function in declared.functions)
+    products = polynomials(declared.features, declared.library_degree)
     given = tuple(parse_formula(text) for text in declared.terms)
-    return tuple(dict.fromkeys((*polynomials(features, declared.library_degree), *called, *given)))
+    return tuple(dict.fromkeys((*products, *declared.calls, *given)))
 
 
 def known_drift_of(declared: AbstractDeclaration, batch: Batch | None = None) -> KnownDrift:

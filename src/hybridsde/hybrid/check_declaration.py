@@ -62,6 +62,12 @@ def check_declaration(d: AbstractDeclaration) -> None:
     for name in d.positive:
         if name not in states:
             raise ValueError(f"`positive` names {name!r}, but the states are {', '.join(states)}.")
+    for name in d.angles:
+        if name not in d.features or name in d.positive:
+            raise ValueError(
+                f"`angles` names {name!r}, which is no state or input that turns around: they are "
+                f"{', '.join(n for n in d.features if n not in d.positive)}."
+            )
     if d.positive and isinstance(d.observed, Mapping):
         raise ValueError("`positive` states must be measured directly, not in combinations.")
     _check_choice(d.far, {"fade": 0, "free": 0}, "far")

@@ -17,7 +17,8 @@ from hybridsde.model.diffusion import AbstractDiffusion
 from hybridsde.model.latent import Latent
 from hybridsde.model.observation import observation_matrix
 from hybridsde.model.start import AbstractStart
-from hybridsde.physics import AbstractPhysics, NoPhysics
+from hybridsde.physics import AbstractPhysics, EquationPhysics, NoPhysics
+from hybridsde.physics.expression import Call, Name, arguments_of
 
 NETWORK, LIBRARY, PROCESS, AUTO = "network", "library", "process", "auto"
 ENSEMBLE = "ensemble"
@@ -30,6 +31,8 @@ ENSEMBLE_MEMBERS = 8
 """Networks of an ensemble."""
 CHOICES_IN_A_STEP = 4
 """Draws of the coefficients of a library in a gradient step."""
+PERIODIC = ("sin", "cos")
+"""Functions that make sense of an angle, in radians, and of nothing else."""
 Start = float | int | str | Sequence[float | int]
 """Where an unmeasured state begins: a number, "infer", an input, or a range."""
 
@@ -66,6 +69,7 @@ class AbstractDeclaration(ModelSpec):
     learned: str | Sequence[str] = AUTO
     degree: int | None = None
     functions: Sequence[str] = ("sin", "cos")
+    angles: Sequence[str] = ()
     terms: Sequence[str] = ()
     knowledge: Knowledge = field(default_factory=Knowledge)
     numerics: Numerics = field(default_factory=Numerics)
@@ -104,6 +108,13 @@ class AbstractDeclaration(ModelSpec):
         return not self.pieces and self.latent is None
 
     @property
+    def noiseless(self) -> bool:
+        """Whether some state moves without noise, by declaration."""
+        given = self.diffusion
+        plain = isinstance(given, int | float | Sequence) and not isinstance(given, str)
+        return plain and bool(np.any(np.asarray(given, float) == 0))
+
+    @property
     def undecided(self) -> bool:
         """Whether `fit` may choose what the learned part is made of; until then it is a network."""
         held = self.weights == "path" and self.latent is None
@@ -122,8 +133,25 @@ class AbstractDeclaration(ModelSpec):
     def coefficients(self) -> int:
         """How many a library has."""
         products = math.comb(len(self.features) + self.library_degree, self.library_degree)
-        calls = len(self.functions) * sum(one not in self.positive for one in self.features)
-        return len(self.states) * (products + calls + len(self.terms))
+        return len(self.states) * (products + len(self.calls) + len(self.terms))
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """Functions of single features in a library: sine and cosine of angles alone."""
+        plain = [name for name in self.features if name not in self.positive]
+        return tuple(
+            Call(function, (Name(name),))
+            for name in plain
+            for function in self.functions
+            if function not in PERIODIC or name in self.angular
+        )
+
+    @property
+    def angular(self) -> tuple[str, ...]:
+        """Angles: those declared, and whatever a known equation takes a sine or cosine of."""
+        known = self.physics.equations if isinstance(self.physics, EquationPhysics) else ()
+        used = {name for one in known for name in arguments_of(one.rate, PERIODIC)}
+        return tuple(name for name in self.features if name in {*self.angles, *used})
 
     @property
     def linear(self) -> bool:

@@ -1,6 +1,7 @@
 """A fitted Bayesian SDE as a forecaster: the model, and the scheme that moves its paths."""
 
 import math
+from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -73,7 +74,7 @@ class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
         state. A decoder has no filter: then the last rows of the past are encoded.
         """
         if batch.past is not None and isinstance(self.observation, GaussianObservation):
-            states = go_on(
+            states, wild = go_on(
                 self.model,
                 self.solver,
                 batch,
@@ -82,7 +83,7 @@ class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
                 estimator=self.past,
                 key=key,
             )
-            return self._seen(states)
+            return replace(self._seen(states), set_aside=wild[None])
         weights = draws // paths_per_weight
         paths = simulate(
             self.model, self.solver, batch, samples=weights, paths=paths_per_weight, key=key

@@ -4,6 +4,8 @@ A draw of the weights counts by how well it explains the history, p(θ | Y) ∝ 
 each has its own Gaussian over the states.
 """
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -11,11 +13,11 @@ import jax.random as jr
 import numpy as np
 from jax import lax
 
-from hybridsde._types import Array, Float, Int, PRNGKeyArray, PyTree
+from hybridsde._types import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
 from hybridsde.estimate.censored import at_limit
 from hybridsde.estimate.estimator import AbstractEstimator, Record
-from hybridsde.estimate.filter import first_state, to_the_end
+from hybridsde.estimate.filter import first_state, innovations, to_the_end
 from hybridsde.estimate.gaussian import GaussianState
 from hybridsde.estimate.states import at_rows, factor
 from hybridsde.forecast import StatesGiven
@@ -29,6 +31,10 @@ LEAST_LEFT = 0.25
 TEMPERS = 2.0 ** -np.arange(24)
 
 
+BEYOND_BELIEF = 6.0
+"""A last value is set aside whose innovation is larger than this many usual ones."""
+USUAL = 0.6745
+"""The median of the size of a standard normal."""
 DRAWN = 64
 """States that stand for what an estimator without a Gaussian knows at the last row."""
 
@@ -116,6 +122,31 @@ def drawn_ends(
     return DrawnEnds(keys, DrawnStates(draws), log_evidence)
 
 
+def without_wild_ends(
+    model: BayesianSDE, solver: AbstractSolver, past: Batch, first: GaussianState | None = None
+) -> tuple[Batch, Bool[Array, "series obs"]]:
+    """A past without those values of its last row that are beyond belief, and which these are.
+
+    A value whose innovation z is so large may be a spike or a jump of the state, which only the
+    row after it can tell: until then it says nothing. It is compared with the usual size of
+    innovations along the series, or with one where they are smaller: of a model that is often far
+    off nothing is beyond belief. For the mean of the weights.
+    """
+    found = innovations(model, model.typical(), solver, past, first=first)
+    rows = jax.vmap(lambda one: one.grid(solver.substeps, model.interpolation).row)(past)
+    end = past.recorded.sum(1) - 1
+    plain = found.seen if found.side is None else found.seen & (found.side == 0)
+    size = jnp.abs(found.error) / jnp.sqrt(found.variance)
+    ending = (rows == end[:, None])[..., None]
+    before = jnp.nanmedian(jnp.where(plain & ~ending, size, jnp.nan), 1) / USUAL
+    usual = jnp.maximum(jnp.nan_to_num(before, nan=1.0), 1.0)
+    last = jnp.max(jnp.where(plain & ending, size, 0.0), 1)
+    wild = last > BEYOND_BELIEF * usual
+    series = jnp.arange(past.count)
+    observed = past.observed.at[series, end].set(past.observed[series, end] & ~wild)
+    return replace(past, observed=observed), wild
+
+
 def filter_on(model: BayesianSDE, solver: AbstractSolver, ends: Ends, batch: Batch) -> Ends:
     """The same after further rows; the first row of `batch` is the last that `ends` know.
 
@@ -143,22 +174,25 @@ def go_on(
     paths_per_weight: int = 1,
     estimator: AbstractEstimator | None = None,
     key: PRNGKeyArray,
-) -> Float[Array, "sample series time state"]:
+) -> tuple[Float[Array, "sample series time state"], Bool[Array, "series obs"]]:
     """Paths of a batch from what its past says of the state: h_0 ~ p(h | past, θ), θ ~ p(θ | past).
 
-    The first row of the batch is the last of its past. Without an `estimator` the state is a
+    And which last values were set aside; see `without_wild_ends`. The first row of the batch is the
+    last of its past. Without an `estimator` the state is a
     Gaussian, by the filter that the model was trained with.
     """
     assert batch.past is not None
     filter_key, path_key = jr.split(key)
+    past, wild = without_wild_ends(model, solver, batch.past)
     count = min(draws // paths_per_weight, NETWORKS)
     if estimator is None:
-        ends = filter_ends(model, solver, batch.past, count, key=filter_key)
+        ends = filter_ends(model, solver, past, count, key=filter_key)
     else:
-        ends = drawn_ends(model, solver, batch.past, count, estimator, key=filter_key)
-    return paths_after(
+        ends = drawn_ends(model, solver, past, count, estimator, key=filter_key)
+    paths = paths_after(
         model, solver, ends, batch, draws, paths_per_weight=paths_per_weight, key=path_key
     )
+    return paths, wild
 
 
 def paths_after(

@@ -1,7 +1,8 @@
 """How a hybrid is computed: the origin of time, the longest step, the scheme, and hidden sizes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -39,7 +40,6 @@ class Numerics:
     - `scheme`: "Heun", or "Rosenbrock" for stiff physics.
     - `offsets`: what is subtracted from columns that lie far from zero, by name.
     - `smallest`: what a zero of a positive state is below, by name.
-    - `called`: what functions of the library, such as sin, are taken of; all by default.
     - `typical`: mean and standard deviation of states that are never measured, by name.
     """
 
@@ -49,7 +49,6 @@ class Numerics:
     typical: Mapping[str, tuple[float, float]] | None = None
     offsets: Mapping[str, float] | None = None
     smallest: Mapping[str, float] | None = None
-    called: Sequence[str] | None = None
     why: str | None = None
     """What decided the step, in words."""
 
@@ -60,6 +59,13 @@ class Numerics:
             raise ValueError(
                 f"`scheme` must be one of {', '.join(SOLVERS)}, but is {self.scheme!r}."
             )
+
+    @classmethod
+    def of(cls, content: Mapping[str, Any]) -> "Numerics":
+        """What plain data say, such as JSON holds."""
+        sizes = content.get("typical")
+        pairs = None if sizes is None else {name: tuple(pair) for name, pair in sizes.items()}
+        return cls(**{**content, "typical": pairs})
 
     @property
     def solver(self) -> AbstractSolver | None:

@@ -50,7 +50,7 @@ def _raw(declared: AbstractDeclaration) -> set[str]:
     """States whose raw numbers are needed, and combinations of states, which are measured so."""
     physics = declared.physics
     used = {*declared.bounds, *declared.saturates, *declared.start_of}
-    used |= set(declared.knowledge.raw_names)
+    used |= {*declared.knowledge.raw_names, *declared.angular}
     used |= {one.name for term in declared.terms for one in names(parse_formula(term))}
     if callable(declared.diffusion) or isinstance(declared.diffusion, AbstractDiffusion):
         used |= set(declared.states)

@@ -20,8 +20,6 @@ from hybridsde.hybrid.numerics import choose_step, origin_of
 from hybridsde.model import BayesianSDE, Standardiser
 from hybridsde.physics import PositivePhysics
 
-SMALLEST, LARGEST = 0.03, 30.0
-"""Spreads of what functions such as sin are taken of."""
 Declared = TypeVar("Declared", bound=AbstractDeclaration)
 
 
@@ -33,8 +31,7 @@ def settle(declared: Declared, encoded: Trajectories) -> Declared:
     """
     given = declared.numerics
     origin = origin_of(encoded) if given.origin is None else given.origin
-    called = _called(declared, encoded) if given.called is None else given.called
-    declared = _with(declared, origin=origin, called=called)
+    declared = _with(declared, origin=origin)
     if declared.latent is not None or (given.step is not None and given.typical is not None):
         return declared
     recordings = encoded.told(declared.interpolation)
@@ -63,28 +60,6 @@ def settle(declared: Declared, encoded: Trajectories) -> Declared:
         )
         declared = _with_step(declared, model, batch)
     return declared
-
-
-def _called(declared: AbstractDeclaration, encoded: Trajectories) -> tuple[str, ...]:
-    """What functions such as sin are taken of: what is not measured on quite another scale.
-
-    The sine of a number in the thousands is no smooth function of the state.
-    """
-    columns = {
-        **dict(zip(encoded.states, np.moveaxis(encoded.values, -1, 0), strict=True)),
-        **dict(zip(encoded.input_names, np.moveaxis(encoded.inputs, -1, 0), strict=True)),
-        "t": encoded.times - (declared.numerics.origin or 0.0),
-    }
-    told = np.arange(encoded.times.shape[1]) < encoded.lengths[:, None]
-    seen = dict(zip(encoded.states, np.moveaxis(encoded.observed, -1, 0), strict=True))
-
-    def suits(name: str) -> bool:
-        if name not in columns:
-            return True
-        spread = float(np.std(columns[name][seen.get(name, told)]))
-        return name not in (declared.offsets or {}) and SMALLEST < spread < LARGEST
-
-    return tuple(name for name in declared.features if suits(name))
 
 
 def _found_by_scoring(declared: AbstractDeclaration) -> bool:

@@ -36,8 +36,10 @@ from hybridsde.model.bayesian import MixtureMLP, SampledNetworks
 from hybridsde.model.diffusion import AbstractDiffusion
 from hybridsde.model.sde import BayesianSDE, check_starts
 from hybridsde.objective import (
+    ELBO,
     AbstractObjective,
     AbstractSDEObjective,
+    EmpiricalBayes,
     EmpiricalPACBayes,
     LogPosterior,
 )
@@ -64,7 +66,7 @@ class HybridSDE(AbstractDeclaration):
     - `inputs`: names of the exogenous inputs u(t).
     - `observed`: which states are measured, or linear combinations of them by name. All by
       default.
-    - `diffusion`: G as a number, one per state, a matrix, a function (h, t) ↦ G, a `Positive` to
+    - `diffusion`: G as a number, one per state (zero for dynamics without noise), a matrix, a function (h, t) ↦ G, a `Positive` to
       learn a diagonal, "guess" for a diagonal by the roughness of the training data, or "learn" to
       learn one that begins there, which is the default.
     - `noise`: standard deviation of a measurement, a `Positive` with a floor to learn it, "guess"
@@ -81,7 +83,10 @@ class HybridSDE(AbstractDeclaration):
       forecasts validation data better.
     - `degree`, `functions`, `terms`: of the library. Products of states and inputs up to a degree
       (three, or less where that makes too many), functions of single ones, and terms of your own
-      as text, such as "u/(1 + u)". Of `positive` states they make up the relative rate, dx/x.
+      as text, such as "u/(1 + u)". Sine and cosine are taken of `angles` alone. Of `positive`
+      states terms make up the relative rate, dx/x.
+    - `angles`: states and inputs that are angles in radians. Those of which a known equation takes
+      a sine or cosine need not be named.
     - `knowledge`: what is known beside equations, as a `Knowledge`: conserved quantities, signs of
       couplings, symmetries, decay.
     - `hidden`, `activation`: the drift network; `hidden=None` learns no drift: physics alone.
@@ -146,7 +151,13 @@ class HybridSDE(AbstractDeclaration):
             return ClosedForm(self._at_once)
         if self.ensemble and objective is None:
             return FromRandomStarts(self._ensemble)
-        loss = objective or EmpiricalPACBayes(samples=self.samples, estimator=self.estimator)
+        usual = EmpiricalBayes if self.noiseless else EmpiricalPACBayes
+        loss = objective or usual(samples=self.samples, estimator=self.estimator)
+        if self.noiseless and isinstance(loss, EmpiricalPACBayes | ELBO):
+            raise ValueError(
+                "Without diffusion there is no path KL, which this objective needs: give every "
+                "state a little `diffusion`, or say objective=EmpiricalBayes()."
+            )
         if not isinstance(loss, AbstractSDEObjective):
             raise ValueError(f"`objective` must be a loss of an SDE, but is {loss!r}.")
         if langevin is not None and not isinstance(loss, LogPosterior):

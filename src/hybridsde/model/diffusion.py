@@ -48,9 +48,11 @@ class DiagonalDiffusion(AbstractDiffusion):
     def whiten(
         self, t: Scalar, h: Float[Array, " state"], f: Float[Array, " state"]
     ) -> Float[Array, " state"]:
-        """f / σ."""
+        """f / σ; zero where there is no noise, since no path KL is defined there."""
         del t, h
-        return f / self.sd.value
+        sd = self.sd.value
+        noisy = sd > 0
+        return jnp.where(noisy, f / jnp.where(noisy, sd, 1.0), 0.0)
 
 
 class MatrixDiffusion(AbstractDiffusion):
@@ -159,18 +161,17 @@ def check_invertible(
 
 
 def check_diagonal(g: np.ndarray, states: tuple[str, ...]) -> None:
-    """One positive number, or one per state."""
+    """One number, or one per state, zero or more."""
     if g.shape not in {(), (len(states),)}:
         raise ValueError(
             f"`diffusion` must hold {len(states)} numbers for the states {', '.join(states)}, but "
             f"has shape {g.shape}."
         )
-    wrong = np.flatnonzero(np.atleast_1d(g) <= 0)
+    wrong = np.flatnonzero(np.atleast_1d(g) < 0)
     if wrong.size:
         where = f" for state {states[wrong[0]]!r}" if g.ndim else ""
         raise ValueError(
-            f"`diffusion` must be positive, but is {np.atleast_1d(g)[wrong[0]]:g}{where}. G must "
-            "be invertible for the path KL to exist: give every state a little noise."
+            f"`diffusion` must be zero or more, but is {np.atleast_1d(g)[wrong[0]]:g}{where}."
         )
 
 

@@ -1,7 +1,7 @@
 """Formulas as trees: their value, their text, and their typeset form."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from html import escape
@@ -67,6 +67,15 @@ def names(expression: Expression) -> Iterator[Name]:
     elif isinstance(expression, Call):
         for argument in expression.arguments:
             yield from names(argument)
+
+
+def arguments_of(expression: Expression, functions: Collection[str]) -> Iterator[str]:
+    """Names that stand alone in one of these functions, such as q in sin(q)."""
+    if isinstance(expression, Call):
+        for argument in expression.arguments:
+            if expression.function in functions and isinstance(argument, Name):
+                yield argument.name
+            yield from arguments_of(argument, functions)
 
 
 def substitute(expression: Expression, parts: Mapping[str, Expression]) -> Expression:

@@ -38,6 +38,8 @@ Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Width = Annotated[int, Field(ge=1, le=4096)]
 Column = Annotated[str, Field(min_length=1, max_length=200)]
 Spread = Literal["learn"] | Positive | list[Positive]
+Quiet = Annotated[float, Field(ge=0, le=LARGEST)]
+Diffusion = Literal["learn"] | Quiet | list[Quiet]
 
 
 def _limit(value: float) -> float:
@@ -82,6 +84,8 @@ class DataSettings(_Table):
     separator: Annotated[str, Field(min_length=1, max_length=1)] = ","
     hidden_states: list[Column] = []
     """States that exist but are never measured."""
+    angles: list[str] = []
+    """States and inputs that are angles in radians: a library has their sines and cosines."""
     positive: list[str] = []
     """States that cannot be zero or less, such as populations; modelled by their logarithm."""
     bounds: dict[str, Annotated[list[Limit], Field(min_length=2, max_length=2)]] = {}
@@ -167,7 +171,7 @@ class ModelSettings(_Table):
     hidden: Annotated[list[Width], Field(max_length=16)] = list(HybridSDE.hidden or ())
     activation: Literal["softplus", "tanh", "relu", "silu", "gelu", "elu"] = "softplus"
     weights: Literal["path", "local"] = "path"
-    diffusion: Spread = "learn"
+    diffusion: Diffusion = "learn"
     noise: Spread = "learn"
     start: Literal["first", "uncertain"] = "uncertain"
     autonomous: bool = HybridSDE.autonomous
@@ -282,7 +286,7 @@ class FloorSettings(_Table):
 
     equations: Annotated[list[str], Field(min_length=1)]
     parameters: dict[str, Finite] = {}
-    diffusion: Positive | list[Positive]
+    diffusion: Quiet | list[Quiet]
     noise: Positive | list[Positive]
 
 
@@ -366,6 +370,7 @@ class Settings(_Table):
             learned=NETWORK if self.train.prior_fraction is not None else self._learned,
             degree=self.model.degree,
             functions=tuple(self.model.functions),
+            angles=tuple(self.data.angles),
             terms=tuple(self.model.terms),
             knowledge=self.knowledge.build(),
             # A certificate is about the distribution of one network.

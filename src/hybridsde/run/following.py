@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridsde._errors import InputError
 from hybridsde._streams import Beside, beside
-from hybridsde._types import Numbers, PRNGKeyArray
+from hybridsde._types import Array, Bool, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Grid, Trajectories
 from hybridsde.forecast import Forecast, ModelSpec, Prediction
 from hybridsde.forecast.future import clock_of, future, labelled, shared_weights
@@ -23,6 +23,7 @@ from hybridsde.hybrid.history import (
     paths_after,
     usable,
     weighed,
+    without_wild_ends,
 )
 
 
@@ -36,11 +37,18 @@ class Follower:
 
     spec: ModelSpec
     forecaster: SDEForecaster
+    before: Trajectories
+    """The row before the last of every record, as the model sees it."""
     last: Trajectories
-    """The last row of every record, as the model sees it."""
+    """The last row. Whether it can be believed is asked again when the next one comes."""
     interval: float | None
     """The usual time between rows."""
     ends: Ends
+    """At the row before the last."""
+    now: Ends
+    """At the last row, without what is beyond belief in it."""
+    set_aside: Bool[np.ndarray, "series obs"]
+    """What that is."""
     plausible: tuple[tuple[float, float], ...] | None
     key: PRNGKeyArray
 
@@ -58,11 +66,22 @@ class Follower:
                 f"New rows of {rows.ids[late[0]]!r} begin at {rows.times[late[0], 0]:g}, but "
                 f"{self.last.times[late[0], 0]:g} is known already."
             )
-        encoded = self.spec.encode(rows)
-        joined = padded(after(self.last, encoded))
-        batch = filled(Batch.of(joined, self.spec.clock))
-        ends = _filter_on(self.forecaster, self.ends, batch)
-        return replace(self, last=last_rows(encoded), ends=ends)
+        encoded = after(self.last, self.spec.encode(rows))
+        ends = self._on(self.ends, after(self.before, without_last(encoded)))
+        before, last = last_rows(without_last(encoded)), last_rows(encoded)
+        return replace(self, before=before, last=last, ends=ends).at_the_end()
+
+    def at_the_end(self) -> "Follower":
+        """With the last row taken in, as far as it can be believed."""
+        batch = self._batch(after(self.before, self.last))
+        now, wild = _filter_last(self.forecaster, self.ends, batch)
+        return replace(self, now=now, set_aside=np.asarray(wild))
+
+    def _on(self, ends: Ends, rows: Trajectories) -> Ends:
+        return _filter_on(self.forecaster, ends, self._batch(rows))
+
+    def _batch(self, rows: Trajectories) -> Batch:
+        return filled(Batch.of(padded(rows), self.spec.clock))
 
     def forecast(
         self,
@@ -81,15 +100,16 @@ class Follower:
         batch = future(self.last, clock, given, 1, self.spec.clock)
         shared = shared_weights(draws, None)
         path_key, noise_key = jr.split(beside(self.key, Beside.FOLLOWED))
-        found = _paths(self.forecaster, self.ends, batch, draws, shared, path_key)
+        found = _paths(self.forecaster, self.now, batch, draws, shared, path_key)
+        found = replace(found, set_aside=jnp.asarray(self.set_aside)[None])
         return labelled(
             self.spec, self.forecaster, found, self.last, clock, shared, self.plausible, noise_key
         )
 
     def mean(self) -> np.ndarray:
         """The mean of every state of every record now, trajectory × state, in the data's units."""
-        share = jax.nn.softmax(usable(self.ends.log_evidence), 0)
-        mean = weighed(share, self.ends.last.mean)
+        share = jax.nn.softmax(usable(self.now.log_evidence), 0)
+        mean = weighed(share, self.now.last.mean)
         return self.spec.raw_states(np.asarray(mean))
 
 
@@ -111,9 +131,22 @@ def follow(
     assert isinstance(forecaster, SDEForecaster)
     spec.check(history)
     encoded = spec.encode(history)
-    batch = Batch.of(encoded, spec.clock)
-    ends = _filter_ends(forecaster, batch, key)
-    return Follower(spec, forecaster, last_rows(encoded), history.interval, ends, plausible, key)
+    last, earlier = last_rows(encoded), encoded
+    if (encoded.lengths > 1).all():
+        earlier = without_last(encoded)
+    ends = _filter_ends(forecaster, Batch.of(earlier, spec.clock), key)
+    nothing = np.zeros((len(history), len(history.states)), bool)
+    found = Follower(
+        spec, forecaster, last_rows(earlier), last, history.interval, ends, ends, nothing,
+        plausible, key,
+    )  # fmt: skip
+    return found if earlier is encoded else found.at_the_end()
+
+
+def without_last(data: Trajectories) -> Trajectories:
+    """Every series without its last row."""
+    cuts = [(n, 0, rows - 1) for n, rows in enumerate(map(int, data.lengths))]
+    return data.cut(cuts).named(data.ids)
 
 
 def last_rows(data: Trajectories) -> Trajectories:
@@ -186,6 +219,15 @@ def _filter_ends(forecaster: SDEForecaster, batch: Batch, key: PRNGKeyArray) -> 
 @eqx.filter_jit
 def _filter_on(forecaster: SDEForecaster, ends: Ends, batch: Batch) -> Ends:
     return filter_on(forecaster.model, forecaster.solver, ends, batch)
+
+
+@eqx.filter_jit
+def _filter_last(forecaster: SDEForecaster, ends: Ends, batch: Batch) -> tuple[Ends, Array]:
+    share = jax.nn.softmax(usable(ends.log_evidence), 0)
+    first = jax.tree.map(lambda leaf: weighed(share, leaf), ends.last)
+    model, solver = forecaster.model, forecaster.solver
+    believed, wild = without_wild_ends(model, solver, batch, first)
+    return filter_on(model, solver, ends, believed), wild
 
 
 @eqx.filter_jit

@@ -65,11 +65,7 @@ def _read(value: Any, name: str, folder: Path, trust: bool) -> Any:
         widths = {part: tuple(value[part]) for part in ("encoder", "decoder")}
         return Latent(**{**value, **widths})
     if name == "numerics" and isinstance(value, Mapping):
-        sizes = value.get("typical")
-        pairs = None if sizes is None else {key: tuple(pair) for key, pair in sizes.items()}
-        called = value.get("called")
-        called = None if called is None else tuple(called)
-        return Numerics(**{**value, "typical": pairs, "called": called})
+        return Numerics.of(value)
     if name == "knowledge" and isinstance(value, Mapping):
         return Knowledge(**value)
     if name in LIMITS and isinstance(value, Mapping):
