@@ -66,9 +66,9 @@ class HybridSDE(AbstractDeclaration):
     - `inputs`: names of the exogenous inputs u(t).
     - `observed`: which states are measured, or linear combinations of them by name. All by
       default.
-    - `diffusion`: G as a number, one per state (zero for dynamics without noise), a matrix, a function (h, t) ↦ G, a `Positive` to
-      learn a diagonal, "guess" for a diagonal by the roughness of the training data, or "learn" to
-      learn one that begins there, which is the default.
+    - `diffusion`: G as a number, one per state (zero for dynamics without noise), a matrix, a
+      function (h, t) ↦ G, a `Positive` to learn a diagonal, "guess" for a diagonal by the roughness
+      of the training data, or "learn" to learn one that begins there, which is the default.
     - `noise`: standard deviation of a measurement, a `Positive` with a floor to learn it, "guess"
       for a twentieth of each observation's spread, or "learn" to begin there, which is the
       default. Learn both `diffusion` and `noise` with the estimators "filtered" or "ahead" only:
