@@ -1,4 +1,4 @@
-"""The Lorenz experiment on a small budget, and the demo."""
+"""The Lorenz experiment on a small budget."""
 
 import json
 from dataclasses import replace
@@ -77,23 +77,6 @@ def test_a_known_equation_helps():
         assert not found.diverged.any()
         error[known] = float(found.scores["mse"][:, -1].mean())
     assert error["y"] < error["none"] < 10
-
-
-@pytest.mark.slow
-def test_demo_writes_what_it_says(tmp_path):
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path), "--epochs", "20"])
-    assert result.exit_code == 0, result.output
-    assert "true equations" in result.output
-    table = (tmp_path / "scores.csv").read_text().splitlines()
-    assert table[0] == "forecaster,mse,rmse,nll,nll_gaussian,crps,coverage90,width90"
-    assert [row.split(",")[0] for row in table[1:]] == [
-        "persistence",
-        "black box",
-        "hybrid",
-        "true equations",
-    ]
-    assert (tmp_path / "forecast.png").read_bytes().startswith(b"\x89PNG")
-    assert (tmp_path / "hybrid" / "report.html").exists()
 
 
 def test_presets_are_the_papers_and_ours():

@@ -19,51 +19,46 @@ def demo(
     ),
     seed: Annotated[int, typer.Option(help="The same seed gives the same numbers.")] = 0,
     epochs: Annotated[
-        int, typer.Option(min=1, help="Shorter or longer training than the default.")
-    ] = 500,
+        int, typer.Option(min=1, help="Shorter or longer training of the black box.")
+    ] = 300,
     show: Annotated[
         bool, typer.Option("--open/--no-open", help="Open the report in a browser at the end.")
     ] = True,
 ) -> None:
-    """Run the embedded example: Lorenz with one equation known, against a black box.
+    """Run the embedded example: a pendulum whose gravity is known and whose friction is not.
 
-    The second equation is given with a wrong parameter (29 instead of 28), the other two are
-    learned. Both models see 20 short sequences. Writes OUT/scores.csv, OUT/forecast.png, the hybrid
-    as a run folder, and its report.
+    Three short recordings of small swings are learned from. Forty new ones, longer and larger, are
+    forecast by a black box, by gravity alone and by both together. Writes OUT/demo.png,
+    OUT/scores.csv, the hybrid as a run folder, and its report.
     """
     from hybridsde._files import make_folder, write_whole
-    from hybridsde.datasets import lorenz
-    from hybridsde.project.demo import LENGTH, WRONG_KAPPA, run_demo
-    from hybridsde.report.figures import compare_forecasts, write_figure
+    from hybridsde.project.demo import NEW, run_demo
+    from hybridsde.report.demo_picture import demo_picture
+    from hybridsde.report.figures import write_figure
     from hybridsde.report.page import write_page
     from hybridsde.report.terminal import fit_progress, frame_table
 
     console = Console()
     began = time.monotonic()
     console.print(
-        "Stochastic Lorenz attractor; known: dy = (x(κ − z) − y) dt with "
-        f"κ = {WRONG_KAPPA:g} (truth {lorenz.TRUE['kappa']:g}); dx and dz are to be learned."
+        "A pendulum, filmed. Known: dq = v, dv = −w sin q, with w about 5. "
+        "Not known: that there is friction, and that w is 6."
     )
     with fit_progress(console) as callbacks:
         result = run_demo(seed=seed, epochs=epochs, callbacks=callbacks)
     make_folder(out)
     write_whole(out / "scores.csv", result.scores.to_csv())
-    figure = compare_forecasts(
-        result.forecasts,
-        result.truth,
-        title="Forecasts of the Lorenz attractor from one start",
-        trained=(LENGTH - 1) * lorenz.RECORDER.interval,
-    )
-    write_figure(figure, out / "forecast.png")
-    columns = ["mse", "rmse", "crps", "coverage90", "width90"]
-    console.print(
-        frame_table(result.scores.reindex(columns=columns), "23 steps ahead, 20 test sequences")
-    )
+    write_figure(demo_picture(result), out / "demo.png")
+    columns = ["rmse", "crps", "coverage90", "width90"]
+    title = f"Forecasts of {NEW} new swings"
+    console.print(frame_table(result.scores.reindex(columns=columns), title))
+    for sentence in result.sentences():
+        console.print(f"- {sentence}", soft_wrap=True, highlight=False)
     with notices(console), console.status("Writing the report …"):
         page = write_page(result.keep(out))
+    seconds = time.monotonic() - began
     console.print(
-        f"Wrote {out / 'scores.csv'}, {out / 'forecast.png'} and {page} "
-        f"in {time.monotonic() - began:.0f} s.",
+        f"Wrote {out / 'demo.png'}, {out / 'scores.csv'} and {page} in {seconds:.0f} s.",
         soft_wrap=True,
     )
     if show and can_open():
