@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hybridsde.cli.app import app
+from hybridsde.cli.app import app, as_options
 from hybridsde.cli.options import Json, RunFolder, Trust, notices
 
 LOSS_HELP = (
@@ -21,6 +21,7 @@ BOUND_HELP = (
 
 @app.command()
 def certify(
+    ctx: typer.Context,
     run: RunFolder,
     data: Annotated[
         str | None,
@@ -89,5 +90,6 @@ def certify(
     console.print(table)
     console.print(f"[bold]{found.statement}[/bold]", highlight=False)
     for line in found.assumptions:
-        console.print(f"not checked: {line}", highlight=False, markup=False)
+        said = as_options(line, ctx.command)
+        console.print(f"not checked: {said}", highlight=False, markup=False)
     console.print(f"Wrote {path}.", soft_wrap=True)

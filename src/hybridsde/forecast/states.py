@@ -112,7 +112,11 @@ def estimate_states(
     except InputError as error:
         return replace(found, why=f"{tails}. {error}")
     gain = float(tried.log_evidence.sum() - found.log_evidence.sum())
-    said = f"{tails}; the log evidence of particles is {gain:+.1f} beside that of a Gaussian."
+    likelier = "more" if gain >= 0 else "less"
+    said = (
+        f"{tails}; with particles instead of Gaussians the logarithm of the probability of these "
+        f"records is {abs(gain):.1f} {likelier}."
+    )
     return replace(tried if gain > CLEARLY else found, why=said)
 
 

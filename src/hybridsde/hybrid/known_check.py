@@ -1,13 +1,12 @@
 """Are the known equations finite wherever paths may go? Asked before a fit, not during it."""
 
-import warnings
 from collections.abc import Mapping
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsde._errors import InputError, InputNotice
+from hybridsde._errors import InputError, notice
 from hybridsde.data import Trajectories
 from hybridsde.hybrid.spec import HybridSDE
 from hybridsde.physics import EquationPhysics
@@ -32,11 +31,7 @@ def check_known(model: HybridSDE, data: Trajectories) -> None:
         raise InputError(_message(model, data, *place))
     place = _not_finite(model, _probes(model, data, room=ROOM), known)
     if place is not None:
-        warnings.warn(
-            f"Just outside the recorded range: {_message(model, data, *place)}",
-            InputNotice,
-            stacklevel=2,
-        )
+        notice(f"Just outside the recorded range: {_message(model, data, *place)}")
 
 
 def _probes(model: HybridSDE, data: Trajectories, room: float) -> dict[str, np.ndarray]:

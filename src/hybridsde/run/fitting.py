@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._cache import make_room
-from hybridsde._errors import FitFailed, InputNotice
+from hybridsde._errors import FitFailed, notice
 from hybridsde._types import Bool
 from hybridsde.certify import UsedData
 from hybridsde.data import Batch, Trajectories
@@ -314,12 +314,10 @@ def say_same_work(model: ModelSpec, found: Iterable[str]) -> None:
     if not isinstance(model, HybridSDE) or model.linear:
         return
     for name in same_work(model, tuple(found)):
-        warnings.warn(
+        notice(
             f"The learned part can do the same work as the parameter {name!r}, so its value is "
             "what the two share. Declare the equation `exact`, or say what the learned part "
-            "`sees`, to tell them apart.",
-            InputNotice,
-            stacklevel=3,
+            "`sees`, to tell them apart."
         )
 
 

@@ -417,7 +417,8 @@ class Run:
     def _scores(self, table: Mapping[str, Array], data: Trajectories) -> pd.DataFrame:
         rows = [*self.spec.observations, "overall"]
         found = pd.DataFrame({name: np.asarray(table[name]) for name in SCORES}, rows)
-        say_nonsense(found, float(table["implausible"][-1]), data, self.spec.context)
+        calibrated, context = self.metadata.calibration is not None, self.spec.context
+        say_nonsense(found, float(table["implausible"][-1]), data, context, calibrated=calibrated)
         return found
 
     def _check_room(self, draws: int, rows: int) -> None:
