@@ -245,6 +245,7 @@ class Prepared:
             noise=found.noise or None,
             plausible=plausible_range(self.model.centred(self.data), self.model.positive),
             epoch=self.data.epoch,
+            usual_step=self.data.interval,
         )
         history = pd.DataFrame(fitted.history).rename_axis("epoch")
         return Run(self.model, fitted.model, history, bool(fitted.diverged), seed, metadata)

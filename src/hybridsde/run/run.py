@@ -43,6 +43,7 @@ from hybridsde.forecast import (
 from hybridsde.forecast.backtest import origins_of
 from hybridsde.forecast.evaluation import evaluate_values
 from hybridsde.forecast.future import clock_of, forecast
+from hybridsde.forecast.inputs import FutureInputs
 from hybridsde.forecast.sanity import say_nonsense
 from hybridsde.forecast.spec import SAME_STEP
 from hybridsde.hybrid import HybridSDE, SDEForecaster
@@ -125,7 +126,7 @@ class Run:
         *,
         steps: int | None = None,
         elapsed: Numbers | None = None,
-        inputs: Numbers | None = None,
+        inputs: FutureInputs | None = None,
         draws: int = 200,
         paths_per_weight: int | None = None,
         estimator: str = "extended",
@@ -137,10 +138,12 @@ class Run:
         well they explain them. `data.start()` gives the first row alone, as in the paper.
 
         Give `steps` of the usual interval, `times` on the clock of the data (one grid for all, or
-        one row per trajectory), or `elapsed` since each trajectory's last row. `inputs` hold u at
-        those times, one row per trajectory; without them the last inputs are kept. Draws come in
-        groups of `paths_per_weight` that share their weights, which is what splits the variance:
-        four by default, where that divides `draws`. `estimator` reads the history; see `filter`.
+        one row per trajectory), or `elapsed` since each trajectory's last row. A model with inputs
+        must be told what they will be: `inputs` is a record that goes on over those times, such as
+        `test` after `test.start()`, of which every row counts; numbers, one row per time; or
+        "hold", which keeps the last given ones. Draws come in groups of `paths_per_weight` that
+        share their weights, which is what splits the variance: four by default, where that divides
+        `draws`. `estimator` reads the history; see `filter`.
         """
         make_room()
         self.spec.check(history)
@@ -149,7 +152,7 @@ class Run:
             raise ValueError(
                 f"{self.spec.name} looks back at {context} rows, but a series has fewer. Give more."
             )
-        clock = clock_of(history, times, elapsed, steps)
+        clock = clock_of(history, times, elapsed, steps, self.metadata.usual_step)
         self._check_steps(np.concatenate([history.ends[:, None], clock], 1))
         return forecast(
             self.spec,
@@ -182,7 +185,14 @@ class Run:
         An update takes milliseconds and equals filtering everything at once.
         """
         known = self.metadata.plausible
-        return follow(self.spec, self.forecaster, history, known, key=self._key(seed))
+        return follow(
+            self.spec,
+            self.forecaster,
+            history,
+            known,
+            self.metadata.usual_step,
+            key=self._key(seed),
+        )
 
     def update(
         self,

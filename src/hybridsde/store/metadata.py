@@ -34,6 +34,8 @@ class RunMetadata:
     """Standard deviations of the training data, as the model sees them."""
     interval: float | None = None
     """The step of time that all rows share, where the system needs one."""
+    usual_step: float | None = None
+    """The usual time between rows of the training recordings."""
     calibration: Mapping[str, float] | None = None
     """What spreads were multiplied with after training, by name."""
     reference: Reference | None = None
@@ -67,6 +69,7 @@ class RunMetadata:
             "objective": self.objective,
             "spread": list(self.spread),
             "interval": self.interval,
+            "usual_step": self.usual_step,
             "calibration": None if self.calibration is None else dict(self.calibration),
             "reference": None
             if reference is None
@@ -97,6 +100,7 @@ class RunMetadata:
                 objective=str(content["objective"]),
                 spread=tuple(float(one) for one in content["spread"]),
                 interval=content.get("interval"),
+                usual_step=content.get("usual_step"),
                 calibration=content.get("calibration"),
                 reference=None if reference is None else Reference.from_dict(reference),
                 settings=content.get("settings"),
