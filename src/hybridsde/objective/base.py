@@ -42,6 +42,12 @@ class AbstractObjective(eqx.Module):
         """The terms on `batch`, which stands for `total` series."""
 
 
+def solver_of(objective: AbstractObjective) -> AbstractSolver | None:
+    """The scheme that a loss moves paths with, in whichever field; None where it has none."""
+    fields = vars(objective).values()
+    return next((one for one in fields if isinstance(one, AbstractSolver)), None)
+
+
 class AbstractSDEObjective(AbstractObjective):
     """A loss of a Bayesian SDE, with the scheme that moves its paths and the estimator of ln p(Y).
 

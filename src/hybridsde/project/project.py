@@ -25,7 +25,7 @@ from hybridsde.run.windows import training_windows
 from hybridsde.store.folder import CHECKPOINT, RUN, UNFINISHED, kept_file, save_run
 from hybridsde.store.lock import is_unused, locked
 from hybridsde.store.metadata import Scores
-from hybridsde.store.spec_io import PHYSICS_FILE, physics_source
+from hybridsde.store.spec_io import PHYSICS_FILE, physics_source, write_spec
 
 DATA, SETTINGS = "data.csv", "settings.toml"
 CERTIFIED_SPLIT = 104_729
@@ -61,6 +61,7 @@ class Project:
             check_known(model, split.train)
             _check_scorable(split.test)
             model = settled(model, split.train, settings.train.substeps)
+            write_spec(model)  # what cannot be saved is said before a fit
             if settings.floor is not None:
                 floor_model(settings.floor, model)  # mistakes are told before a fit
         except InputError:

@@ -30,7 +30,7 @@ from hybridsde.hybrid.declaration import LIBRARY
 from hybridsde.hybrid.failure import why_not_finite
 from hybridsde.hybrid.parameters import Estimates, estimates, same_work
 from hybridsde.model import Standardiser
-from hybridsde.objective import AbstractObjective, AbstractSDEObjective
+from hybridsde.objective import AbstractObjective, solver_of
 from hybridsde.physics import NoPhysics
 from hybridsde.run.calibrate import calibrate
 from hybridsde.run.choice import (
@@ -40,6 +40,7 @@ from hybridsde.run.choice import (
     set_apart,
     with_choice,
 )
+from hybridsde.run.request import check_request
 from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
 from hybridsde.run.windows import forecast_windows, training_batch
@@ -81,6 +82,16 @@ def fit(
     - `start_from`: a run of a latent model; encoder and decoder begin as its, so that latent
       states mean the same.
     """
+    check_request(
+        model,
+        data,
+        objective,
+        langevin,
+        validation=validation,
+        horizon=horizon,
+        checkpoint=checkpoint,
+        start_from=start_from,
+    )
     same = {
         "validation": validation,
         "horizon": horizon,
@@ -324,8 +335,8 @@ def say_same_work(model: ModelSpec, found: Iterable[str]) -> None:
 
 def _leaves_steps_open(objective: AbstractObjective | None, training: Training | None) -> bool:
     """Whether `fit` is to choose the steps of time: no solver and no windows of rows are given."""
-    named = isinstance(objective, AbstractSDEObjective) and objective.solver is not None
-    return not named and (training is None or training.windows is None)
+    named = None if objective is None else solver_of(objective)
+    return named is None and (training is None or training.windows is None)
 
 
 def frozen_drift(run: Run) -> FrozenDrift:

@@ -137,9 +137,9 @@ def follow(
         earlier = without_last(encoded)
     ends = _filter_ends(forecaster, Batch.of(earlier, spec.clock), key)
     nothing = np.zeros((len(history), len(history.states)), bool)
+    step = history.interval or usual_step
     found = Follower(
-        spec, forecaster, last_rows(earlier), last, history.interval or usual_step, ends, ends, nothing,
-        plausible, key,
+        spec, forecaster, last_rows(earlier), last, step, ends, ends, nothing, plausible, key,
     )  # fmt: skip
     return found if earlier is encoded else found.at_the_end()
 
