@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from hybridsde._errors import FitFailed, InputError
+from hybridsde.cli.stopping import code_of
 
 WAY = (
     "demo", "studio", "look", "init", "check", "fit", "report", "forecast", "states", "score",
@@ -36,6 +37,9 @@ class _OneLineErrors(TyperGroup):
         except FitFailed as error:
             typer.echo(f"failed: {error}", err=True)
             raise typer.Exit(3) from None
+        except KeyboardInterrupt as stopped:
+            typer.echo("Stopped.", err=True)
+            raise typer.Exit(code_of(stopped)) from None
 
 
 def as_options(text: str, command: Any) -> str:

@@ -44,13 +44,12 @@ from hybridsde.run.request import check_request
 from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
 from hybridsde.run.windows import forecast_windows, training_batch
+from hybridsde.store.folder import TRIAL_CHECKPOINT
 from hybridsde.store.metadata import RunMetadata
 from hybridsde.store.spec_io import physics_source, write_spec
 
 TRIAL, REST = 0.5, 0.6
 """Of the usual epochs: enough to tell whether a library is beaten, and what is left to do then."""
-TRIAL_CHECKPOINT = ".trial"
-"""Behind the name of a checkpoint: that of the trial."""
 
 
 def fit(
@@ -124,7 +123,10 @@ def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None,
     validation = same["validation"]
     if validation is None:
         return _judged_apart(library, wanted, data, training, doubt, same)
-    network = _fit(wanted, data, training=training, **same)
+    try:
+        network = _fit(wanted, data, training=training, **same)
+    except FitFailed as error:
+        return with_choice(library, f"library, though {doubt}: networks failed ({error})")
     windows = forecast_windows(validation, same["horizon"], model.context)
     best = better_of(library, network, windows, doubt, "the validation data")
     if not (isinstance(model.physics, NoPhysics) or model.hidden_states):
@@ -308,7 +310,8 @@ def _fit(
         checkpoint=keeper,
         key=jr.key(seed),
     )
-    if fitted.history and not np.isfinite(fitted.history["loss"]).any():
+    watched = "validation_loss" if "validation_loss" in fitted.history else "loss"
+    if fitted.history and not np.isfinite(fitted.history[watched]).any():
         raise FitFailed(why_not_finite(task.model, fitted.model, task.batch))
     run = task.run(fitted, seed)
     if validation is None or not run.forecaster.spreads():
