@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,8 @@ from hybridsde.forecast.plausible import plausible_range
 from hybridsde.forecast.spec import common_step
 from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
 from hybridsde.hybrid.declaration import LIBRARY
-from hybridsde.hybrid.failure import why_not_finite
+from hybridsde.hybrid.failure import parameters_at_limits, why_not_finite
+from hybridsde.hybrid.free_run import leaving
 from hybridsde.hybrid.parameters import Estimates, estimates, same_work
 from hybridsde.model import Standardiser
 from hybridsde.objective import AbstractObjective, solver_of
@@ -43,7 +44,7 @@ from hybridsde.run.choice import (
 from hybridsde.run.request import check_request
 from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
-from hybridsde.run.windows import forecast_windows, training_batch
+from hybridsde.run.windows import forecast_windows, training_batch, training_windows
 from hybridsde.store.folder import TRIAL_CHECKPOINT
 from hybridsde.store.metadata import RunMetadata
 from hybridsde.store.spec_io import physics_source, write_spec
@@ -100,8 +101,25 @@ def fit(
     }
     free = objective is None and langevin is None and start_from is None
     if isinstance(model, HybridSDE) and model.undecided and free:
-        return _fit_chosen(model, data, training, **same)
-    return _fit(model, data, objective, training, langevin, start_from, **same)
+        run = _fit_chosen(model, data, training, **same)
+    else:
+        run = _fit(model, data, objective, training, langevin, start_from, **same)
+    return _looked_over(run, data)
+
+
+def _looked_over(run: Run, data: Trajectories) -> Run:
+    """Say what a fitted model should not be trusted with, before anybody forecasts with it."""
+    for line in parameters_at_limits(run.spec, run.forecaster):
+        notice(line)
+    if not (isinstance(run.spec, HybridSDE) and isinstance(run.forecaster, SDEForecaster)):
+        return run
+    left = leaving(run.spec, run.forecaster, data, run.seed)
+    if not left:
+        return run
+    for name, one in left.items():
+        notice(one.sentence(name))
+    plain = {name: asdict(one) for name, one in left.items()}
+    return replace(run, metadata=replace(run.metadata, leaves=plain))
 
 
 def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None, **same) -> Run:
@@ -312,7 +330,8 @@ def _fit(
     )
     watched = "validation_loss" if "validation_loss" in fitted.history else "loss"
     if fitted.history and not np.isfinite(fitted.history[watched]).any():
-        raise FitFailed(why_not_finite(task.model, fitted.model, task.batch))
+        pieces = training_windows(task.model, task.data, training)
+        raise FitFailed(why_not_finite(task.model, fitted.model, task.batch, pieces, task.data))
     run = task.run(fitted, seed)
     if validation is None or not run.forecaster.spreads():
         return run

@@ -56,6 +56,9 @@ class RunMetadata:
     plausible: tuple[tuple[float, float], ...] | None = None
     """What a forecast of each observation may be, less its offset; draws beyond are counted, and
     cut off there."""
+    leaves: Mapping[str, Mapping[str, float | str]] | None = None
+    """Share of the draws that leave the recorded range when the fitted model is left to itself, the
+    time `after` which they do, and why, by observation; see `hybridsde.hybrid.free_run`."""
     epoch: str | None = None
     """The moment at which times are zero, where they were timestamps."""
     choice: str | None = None
@@ -84,6 +87,9 @@ class RunMetadata:
             "plausible": None
             if self.plausible is None
             else [list(ends) for ends in self.plausible],
+            "leaves": None
+            if self.leaves is None
+            else {name: dict(one) for name, one in self.leaves.items()},
             "epoch": self.epoch,
             "choice": self.choice,
         }
@@ -113,6 +119,7 @@ class RunMetadata:
                 plausible=None
                 if content.get("plausible") is None
                 else tuple((float(low), float(high)) for low, high in content["plausible"]),
+                leaves=content.get("leaves"),
                 epoch=_moment(content.get("epoch")),
                 choice=content.get("choice"),
             )
