@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from hybridsde._types import LossName
 from hybridsde.cli.app import app, as_options
 from hybridsde.cli.options import Json, RunFolder, Trust, notices
 
@@ -27,7 +28,7 @@ def certify(
         str | None,
         typer.Option(help="Trajectories that the fit has not used; those it kept by default."),
     ] = None,
-    loss: Annotated[str, typer.Option(help=LOSS_HELP)] = "error",
+    loss: Annotated[LossName, typer.Option(help=LOSS_HELP)] = "error",
     bound: Annotated[str, typer.Option(help=BOUND_HELP)] = "auto",
     delta: Annotated[float, typer.Option(help="The promise may be false this often.")] = 0.05,
     models_compared: Annotated[

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from hybridsde._errors import InputError
+from hybridsde._types import Reading
 from hybridsde.cli.app import app
 from hybridsde.cli.options import Json, RunFolder, Trust, notices
 
@@ -43,7 +44,7 @@ def forecast(
         bool, typer.Option("--hidden", help="Also states that are not measured.")
     ] = False,
     estimator: Annotated[
-        str,
+        Reading,
         typer.Option(help="What reads the record: auto, extended, cubature, particles, ensemble."),
     ] = "extended",
     layout: Annotated[
@@ -111,7 +112,7 @@ def states(
     ] = False,
     draws: Annotated[int | None, typer.Option(min=2, max=MOST_DRAWS, help="Sampled paths.")] = None,
     estimator: Annotated[
-        str,
+        Reading,
         typer.Option(
             help="extended (Kalman), cubature, unscented, ensemble, particles, parallel (in time, "
             "for a GPU), or auto: the first, unless particles explain the record better."

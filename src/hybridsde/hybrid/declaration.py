@@ -3,12 +3,23 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import jax.numpy as jnp
 import numpy as np
 
 from hybridsde._parameters import AbstractParameter
-from hybridsde._types import Array, Float, Numbers
+from hybridsde._types import (
+    Activation,
+    Array,
+    Evidence,
+    Far,
+    Float,
+    Interpolation,
+    Learned,
+    Numbers,
+    Weights,
+)
 from hybridsde.data import Clock
 from hybridsde.forecast import ModelSpec, Requirements
 from hybridsde.hybrid.knowledge import Knowledge
@@ -20,8 +31,11 @@ from hybridsde.model.start import AbstractStart
 from hybridsde.physics import AbstractPhysics, EquationPhysics, NoPhysics
 from hybridsde.physics.expression import Call, Name, arguments_of
 
-NETWORK, LIBRARY, PROCESS, AUTO = "network", "library", "process", "auto"
-ENSEMBLE = "ensemble"
+NETWORK: Final = "network"
+LIBRARY: Final = "library"
+PROCESS: Final = "process"
+ENSEMBLE: Final = "ensemble"
+AUTO: Final = "auto"
 """Kinds of learned parts, and the wish that the evidence may choose."""
 MOST_TERMS = 36
 """A library without a degree has no more products than this."""
@@ -49,8 +63,8 @@ class AbstractDeclaration(ModelSpec):
     diffusion: Numbers | Callable | AbstractParameter | AbstractDiffusion | str | None = None
     noise: Numbers | AbstractParameter | str | None = None
     hidden: Sequence[int] | None = (50, 50)
-    activation: str = "softplus"
-    weights: str = "path"
+    activation: Activation = "softplus"
+    weights: Weights = "path"
     standardise: bool = True
     autonomous: bool = True
     initial_sd: float = 0.01
@@ -58,15 +72,15 @@ class AbstractDeclaration(ModelSpec):
     last_layer: float = 0.1
     start: AbstractStart | str | Mapping[str, Start] | None = None
     positive: Sequence[str] = ()
-    interpolation: str = "held"
+    interpolation: Interpolation = "held"
     latent: Latent | None = None
     bounds: Mapping[str, Sequence[float | int]] = field(default_factory=dict)
     saturates: Mapping[str, Sequence[float | int]] = field(default_factory=dict)
     exact: Sequence[str] = ()
     sees: Mapping[str, Sequence[str]] | None = None
-    far: str = "fade"
+    far: Far = "fade"
     members: int = 4
-    learned: str | Sequence[str] = AUTO
+    learned: Learned | Sequence[Learned] = AUTO
     degree: int | None = None
     functions: Sequence[str] = ("sin", "cos")
     angles: Sequence[str] = ()
@@ -188,7 +202,7 @@ class AbstractDeclaration(ModelSpec):
         return CHOICES_IN_A_STEP if self.linear else max(1, self.networks)
 
     @property
-    def estimator(self) -> str:
+    def estimator(self) -> Evidence:
         """Of the likelihood that networks are trained on, where nobody chooses one.
 
         Where states are not measured, errors from row to row say little of them: a drift of such a

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 
 from hybridsde._streams import Beside, beside
-from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
+from hybridsde._types import Array, Evidence, Float, PRNGKeyArray, Scalar
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
 from hybridsde.estimate import entries, filtered
@@ -58,7 +58,7 @@ class AbstractSDEObjective(AbstractObjective):
     """
 
     samples: eqx.AbstractVar[int]
-    estimator: eqx.AbstractVar[str]
+    estimator: eqx.AbstractVar[Evidence]
     solver: eqx.AbstractVar[AbstractSolver | None]
 
     def __check_init__(self):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError
+from hybridsde._types import LossName, Reading
 from hybridsde.certify import Certificate, ConformalBand
 from hybridsde.data import Trajectories, read_table
 from hybridsde.data.dates import Calendar
@@ -80,7 +81,7 @@ def states_run(
     draws: int | None,
     *,
     smooth: bool,
-    estimator: str = "auto",
+    estimator: Reading = "auto",
     trust: bool,
 ) -> tuple[StateEstimate, Calendar | None]:
     """Every state at every row of recordings, given all of them or those up to it."""
@@ -108,7 +109,7 @@ def forecast_run(
     draws: int | None,
     *,
     begin: str = LAST,
-    estimator: str = "extended",
+    estimator: Reading = "extended",
     hold_inputs: bool = False,
     trust: bool,
 ) -> tuple[Forecast, Calendar | None]:
@@ -178,7 +179,7 @@ class Certification:
             reference = settings.start(split_of(folder, run).train, context)
         return cls(folder, run, recordings, reference)
 
-    def certify(self, *, loss: str, bound: str, **settings) -> tuple[Certificate, Path]:
+    def certify(self, *, loss: LossName, bound: str, **settings) -> tuple[Certificate, Path]:
         """A certificate, and where it is kept."""
         found = self.run.certify(
             self.data, loss=loss, bound=bound, reference=self.reference, **settings

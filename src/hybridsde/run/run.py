@@ -15,7 +15,7 @@ from hybridsde._errors import InputError
 from hybridsde._files import make_folder
 from hybridsde._memory import check_memory
 from hybridsde._streams import Stream, stream
-from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
+from hybridsde._types import Array, Float, LossName, Numbers, PRNGKeyArray, Reading
 from hybridsde.certify import (
     AbstractLoss,
     Certificate,
@@ -129,7 +129,7 @@ class Run:
         inputs: FutureInputs | None = None,
         draws: int = 200,
         paths_per_weight: int | None = None,
-        estimator: str = "extended",
+        estimator: Reading = "extended",
         seed: int | None = None,
     ) -> Forecast:
         """Sampled futures of every trajectory in `history`, after its last row.
@@ -167,7 +167,7 @@ class Run:
         )
 
     def _reading(
-        self, estimator: str, history: Trajectories, seed: int | None
+        self, estimator: Reading, history: Trajectories, seed: int | None
     ) -> AbstractForecaster:
         """The forecaster that reads histories as asked for."""
         if estimator == EXTENDED:
@@ -230,7 +230,7 @@ class Run:
         self,
         data: Trajectories,
         *,
-        estimator: str = "auto",
+        estimator: Reading = "auto",
         draws: int = 200,
         seed: int | None = None,
     ) -> StateEstimate:
@@ -247,7 +247,7 @@ class Run:
         self,
         data: Trajectories,
         *,
-        estimator: str = "auto",
+        estimator: Reading = "auto",
         draws: int = 200,
         seed: int | None = None,
     ) -> StateEstimate:
@@ -258,7 +258,7 @@ class Run:
         return self._states(data, draws, seed, estimator, smooth=True)
 
     def _states(
-        self, data: Trajectories, draws: int, seed: int | None, estimator: str, *, smooth: bool
+        self, data: Trajectories, draws: int, seed: int | None, estimator: Reading, *, smooth: bool
     ) -> StateEstimate:
         self.spec.check(data)
         check_whole(draws, "draws", least=2)
@@ -296,7 +296,7 @@ class Run:
         horizon: int,
         origins: int | None = None,
         draws: int = 200,
-        estimator: str = "extended",
+        estimator: Reading = "extended",
         seed: int | None = None,
     ) -> pd.DataFrame:
         """Scores by lead time of forecasts from rolling origins, each given all rows before it.
@@ -341,7 +341,7 @@ class Run:
         self,
         data: Trajectories,
         *,
-        loss: str | AbstractLoss = "error",
+        loss: LossName | AbstractLoss = "error",
         reference: Trajectories | None = None,
         seed: int | None = None,
         **request,
