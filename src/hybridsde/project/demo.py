@@ -74,6 +74,7 @@ def run_demo(
             objective=loss,
             training=training,
             callbacks=() if callbacks is None else callbacks(name),
+            progress=False,
             seed=seed,
         )
         for name, model in declared.items()

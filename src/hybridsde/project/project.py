@@ -150,6 +150,7 @@ class Project:
             horizon=self.settings.forecast.horizon,
             callbacks=callbacks,
             checkpoint=checkpoint,
+            progress=False,
             seed=self.settings.train.seed,
         )
         if second is not None:
@@ -213,7 +214,10 @@ class Project:
             return None
         model = floor_model(truth, self.model)
         seed = self.settings.train.seed
-        run = fit(model, self.split.train, objective=floor_loss(model), training=BRIEFLY, seed=seed)
+        loss = floor_loss(model)
+        run = fit(
+            model, self.split.train, objective=loss, training=BRIEFLY, progress=False, seed=seed
+        )
         return plain_scores(run.score(self.test, draws=self.settings.forecast.draws))
 
 

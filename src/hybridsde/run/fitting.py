@@ -1,5 +1,6 @@
 """`fit`: from a declared model and recordings to a run."""
 
+import sys
 import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -10,7 +11,7 @@ import jax.random as jr
 import numpy as np
 import pandas as pd
 
-from hybridsde._cache import make_room
+from hybridsde._cache import keep_compiled_here, make_room
 from hybridsde._errors import FitFailed, notice
 from hybridsde._types import Bool
 from hybridsde.certify import UsedData
@@ -41,6 +42,7 @@ from hybridsde.run.choice import (
     set_apart,
     with_choice,
 )
+from hybridsde.run.progress_line import progress_line, somebody_looks
 from hybridsde.run.request import check_request
 from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
@@ -65,6 +67,7 @@ def fit(
     callbacks: Iterable[Callback] = (),
     checkpoint: str | Path | None = None,
     start_from: Run | None = None,
+    progress: bool | None = None,
     seed: int = 0,
 ) -> Run:
     """Fit a declared model to recordings. The same seed gives the same numbers.
@@ -81,7 +84,13 @@ def fit(
       the same numbers.
     - `start_from`: a run of a latent model; encoder and decoder begin as its, so that latent
       states mean the same.
+    - `progress`: a line that says how far the fit is. By default it is shown in terminals and
+      notebooks, where no `callbacks` are given.
+
+    What is compiled is kept for the next session, as by the commands; `HYBRIDSDE_CACHE=off`
+    switches that off.
     """
+    keep_compiled_here()
     check_request(
         model,
         data,
@@ -92,34 +101,39 @@ def fit(
         checkpoint=checkpoint,
         start_from=start_from,
     )
-    same = {
-        "validation": validation,
-        "horizon": horizon,
-        "callbacks": tuple(callbacks),
-        "checkpoint": checkpoint,
-        "seed": seed,
-    }
+    callbacks = tuple(callbacks)
+    if progress is None:
+        progress = not callbacks and somebody_looks(sys.stderr)
     free = objective is None and langevin is None and start_from is None
-    if isinstance(model, HybridSDE) and model.undecided and free:
-        run = _fit_chosen(model, data, training, **same)
-    else:
-        run = _fit(model, data, objective, training, langevin, start_from, **same)
-    return _looked_over(run, data)
+    with progress_line(progress) as line:
+        same = {
+            "validation": validation,
+            "horizon": horizon,
+            "callbacks": (*callbacks, *line),
+            "checkpoint": checkpoint,
+            "seed": seed,
+        }
+        if isinstance(model, HybridSDE) and model.undecided and free:
+            run = _fit_chosen(model, data, training, **same)
+        else:
+            run = _fit(model, data, objective, training, langevin, start_from, **same)
+        run, said = _looked_over(run, data)
+    for one in said:
+        notice(one)
+    return run
 
 
-def _looked_over(run: Run, data: Trajectories) -> Run:
-    """Say what a fitted model should not be trusted with, before anybody forecasts with it."""
-    for line in parameters_at_limits(run.spec, run.forecaster):
-        notice(line)
+def _looked_over(run: Run, data: Trajectories) -> tuple[Run, list[str]]:
+    """What a fitted model should not be trusted with, before anybody forecasts with it."""
+    said = parameters_at_limits(run.spec, run.forecaster)
     if not (isinstance(run.spec, HybridSDE) and isinstance(run.forecaster, SDEForecaster)):
-        return run
+        return run, said
     left = leaving(run.spec, run.forecaster, data, run.seed)
     if not left:
-        return run
-    for name, one in left.items():
-        notice(one.sentence(name))
+        return run, said
+    said += [one.sentence(name) for name, one in left.items()]
     plain = {name: asdict(one) for name, one in left.items()}
-    return replace(run, metadata=replace(run.metadata, leaves=plain))
+    return replace(run, metadata=replace(run.metadata, leaves=plain)), said
 
 
 def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None, **same) -> Run:
