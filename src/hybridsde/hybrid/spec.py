@@ -53,7 +53,7 @@ OWN = "own numbers"
 """Whether networks have physical parameters and diffusions of their own."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HybridSDE(AbstractDeclaration):
     """A partially known stochastic system: names, known physics, and shapes of the rest.
 
