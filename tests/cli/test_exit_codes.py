@@ -1,7 +1,6 @@
 """Every exit code of the table in docs/own-data.md, and what is said with it."""
 
 import json
-import os
 import re
 import signal
 import subprocess
@@ -89,7 +88,7 @@ def test_130_and_143_say_what_is_kept_and_how_to_go_on(number, code, tmp_path, m
     def stopped(self, out, **_):
         out.mkdir()
         (out / CHECKPOINT).write_bytes(b"")
-        os.kill(os.getpid(), number)
+        signal.raise_signal(number)
 
     monkeypatch.setattr(Project, "fit_into", stopped)
     before = signal.getsignal(signal.SIGTERM)

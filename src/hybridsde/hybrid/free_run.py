@@ -120,7 +120,7 @@ def _free(
 
         def one_step(h, x, z):
             after, _ = solver.step(sde, x.t, h, x.u, x.dt, jnp.sqrt(x.dt) * z, None)
-            return sde.mirror(after)
+            return sde.clip(after)
 
         def advance(h, x):
             after = jax.vmap(one_step)(h, *x)
