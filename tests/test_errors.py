@@ -28,3 +28,9 @@ def test_arguments_are_options_on_the_command_line():
     command = typer.main.get_command(app)
     said = as_options('Say dependence="sequential" or models_compared=M. d=3 stays.', command)
     assert said == "Say --dependence sequential or --models-compared M. d=3 stays."
+
+
+def test_nobody_else_warns():
+    """`notice` finds the user's line; a number of frames typed somewhere does not."""
+    sources = Path(hs.__file__).parent.rglob("*.py")
+    assert [one.name for one in sources if "warnings.warn(" in one.read_text()] == ["_errors.py"]

@@ -1,6 +1,5 @@
 """From the rows of a history to labelled draws of what comes after them."""
 
-import warnings
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -9,7 +8,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from hybridsde._errors import InputNotice
+from hybridsde._errors import notice
 from hybridsde._memory import check_memory
 from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Clock, Trajectories
@@ -102,11 +101,9 @@ def say_set_aside(found: Prediction, history: Trajectories, names: Sequence[str]
     wild = np.argwhere(np.asarray(found.set_aside[0]))
     listed = ", ".join(f"{names[k]!r} of {history.ids[n]!r}" for n, k in wild[:MOST_NAMED])
     more = f" and {len(wild) - MOST_NAMED} more" if len(wild) > MOST_NAMED else ""
-    warnings.warn(
+    notice(
         f"The last value of {listed}{more} is beyond belief after the rows before it. It was set "
-        "aside: a spike would spoil the forecast, and of a jump the next row will tell.",
-        InputNotice,
-        stacklevel=2,
+        "aside: a spike would spoil the forecast, and of a jump the next row will tell."
     )
 
 
