@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from hybridsde._cache import make_room
+from hybridsde._cache import keep_compiled_here, make_room
 
 PROGRAM = """
 import jax, jax.numpy as jnp
@@ -46,6 +46,28 @@ def test_by_default_in_the_users_cache_folder(tmp_path):
 def test_nothing_is_kept_when_switched_off(tmp_path):
     assert run(tmp_path, HYBRIDSDE_CACHE="off") == "None"
     assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize(
+    ("own", "wanted", "found"),
+    [(None, "kept", "kept"), (None, "off", None), ("mine", "kept", "mine"), (None, "file/x", None)],
+)
+def test_a_session_keeps_what_a_fit_compiles_unless_it_has_a_cache(
+    own, wanted, found, tmp_path, monkeypatch
+):
+    (tmp_path / "file").write_text("no folder")
+    folder = wanted if wanted == "off" else str(tmp_path / wanted)
+    monkeypatch.setenv("HYBRIDSDE_CACHE", folder)
+    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+    before = {name: getattr(jax.config, name) for name in names}
+    try:
+        jax.config.update(names[0], own)
+        keep_compiled_here()
+        expected = str(tmp_path / "kept") if found == "kept" else found
+        assert jax.config.jax_compilation_cache_dir == expected
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have other limits")

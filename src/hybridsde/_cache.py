@@ -9,7 +9,7 @@ from platformdirs import user_cache_path
 
 SWITCH = "HYBRIDSDE_CACHE"
 """Environment variable: a folder for compiled programs, or "off"."""
-
+OFF = ("off", "0", "no")
 
 QUICK = ("--xla_backend_optimization_level=1", "--xla_llvm_disable_expensive_passes=true")
 """Flags with which programs compile faster and run no slower, measured on filters."""
@@ -34,13 +34,32 @@ def keep_compiled() -> Path | None:
     A folder that JAX has already been told of is left as it is.
     """
     wanted = os.environ.get(SWITCH, "")
-    if wanted.lower() in ("off", "0", "no"):
+    if wanted.lower() in OFF:
         return None
     known = getattr(jax.config, "jax_compilation_cache_dir", None)
     folder = Path(known) if known else Path(wanted) if wanted else user_cache_path("hybridsde")
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)
     return folder
+
+
+def keep_compiled_here() -> None:
+    """The same in a session of Python, where it has no cache of its own and the folder can be used.
+
+    Called by `fit`: what a session compiles from then on is kept.
+    """
+    if getattr(jax.config, "jax_compilation_cache_dir", None):
+        return
+    wanted = os.environ.get(SWITCH, "")
+    folder = Path(wanted) if wanted else user_cache_path("hybridsde")
+    if wanted.lower() in OFF:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return
+    if os.access(folder, os.W_OK):
+        keep_compiled()
 
 
 def make_room(most: int | None = None) -> bool:

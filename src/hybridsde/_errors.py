@@ -1,7 +1,12 @@
 """What is said to a user whose input cannot be used."""
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
+
+INSIDE = ("hybridsde", "equinox", "jaxtyping", "beartype")
+"""Packages whose lines a user did not write: ours, and those that wrap our functions."""
 
 
 class InputError(ValueError):
@@ -14,6 +19,16 @@ class FitFailed(RuntimeError):
 
 class InputNotice(UserWarning):
     """A line about input that was used after a change; commands print it."""
+
+
+def notice(text: str, category: type[Warning] = InputNotice) -> None:
+    """Warn at the line that called into the library, whatever lies between."""
+    level, outside, frame = 1, 1, sys._getframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").partition(".")[0] in INSIDE:
+            outside = level + 1
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=outside)
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

@@ -111,3 +111,14 @@ def trainable(tree: PyTree) -> PyTree:
         return eqx.is_inexact_array(node)
 
     return jax.tree.map(mark, tree, is_leaf=lambda node: isinstance(node, Fixed))
+
+
+def refuse_numbers(function: object, what: str, remedy: str) -> None:
+    """A `ValueError` where a module stands for a function: its numbers would never be trained."""
+    leaves = jax.tree.leaves(eqx.filter(function, eqx.is_inexact_array))
+    if leaves:
+        raise ValueError(
+            f"`{what}` is a {type(function).__name__} that holds "
+            f"{sum(leaf.size for leaf in leaves)} numbers, and those of a function are not "
+            f"trained. {remedy}"
+        )

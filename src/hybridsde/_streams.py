@@ -33,6 +33,8 @@ class Stream(enum.IntEnum):
     """Draws of the weights behind a picture of the drift."""
     UPDATE = 8
     """Training of the weights on further recordings."""
+    FREE_RUN = 9
+    """Draws of the weights that a fitted model is left to itself under."""
 
 
 class Beside(enum.IntEnum):

@@ -21,6 +21,7 @@ from hybridsde._streams import Stream, stream
 from hybridsde.data import Batch, Clock
 from hybridsde.forecast import SCORES, ClosedForm, GradientDescent, evaluate, evaluate_many
 from hybridsde.forecast.future import future
+from hybridsde.forecast.inputs import Driven
 from hybridsde.forecast.spec import structure_of
 from hybridsde.run.calibrate import scaled
 
@@ -289,7 +290,8 @@ def test_many_fits_at_once_equal_single_ones(name):
 def test_steps_of_length_zero_do_not_move_the_clock():
     """A forecast may ask for one time twice, or for that of the last given row."""
     start = recordings().take([0]).start()
-    batch = future(start, np.add(start.times, [0.0, 0.5, 0.5, 1.0]), None, 1, Clock())
+    clock = np.add(start.times, [0.0, 0.5, 0.5, 1.0])
+    batch = future(start, Driven(clock, np.zeros((*clock.shape, 0))), 1, Clock())
     np.testing.assert_allclose(batch.elapsed, [[0.0, 0.0, 0.5, 0.5, 1.0]], rtol=1e-6)
 
 

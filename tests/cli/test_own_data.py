@@ -70,6 +70,18 @@ def test_check_says_what_a_fit_would_do(project):
     assert re.search(r"\d for test \(run0\d", result.output)
 
 
+def test_check_says_where_states_without_an_equation_begin(project, tmp_path):
+    """Nobody measured `z`, and nothing is known of it."""
+    text = (project / "settings.toml").read_text()
+    text = re.sub(r"(?ms)^\[floor.*?(?=^\[(?!floor)|\Z)", "", text)
+    text = text.replace("[data]", '[data]\nhidden_states = ["z"]', 1)
+    (tmp_path / "settings.toml").write_text(text)
+    shutil.copy(project / "recordings.csv", tmp_path)
+    result = call("check", tmp_path / "settings.toml")
+    assert result.exit_code == 0, result.output
+    assert "z: start learned" in result.output
+
+
 def test_check_says_of_zeros_in_one_line(project, tmp_path):
     """And not with a line of the source."""
     table = pd.read_csv(project / "recordings.csv")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import hybridsde
 from hybridsde import registry
 from hybridsde.project.settings_file import read_settings
 
@@ -115,6 +116,19 @@ def test_settings_of_examples_are_valid(path):
     settings = read_settings(path)
     model = settings.build_model(path.parent, trust=False)
     assert model.physics.known(settings.states, tuple(settings.data.inputs)) == settings.states
+
+
+def test_the_reference_shows_every_public_name():
+    page = (ROOT / "docs/reference.md").read_text()
+    shown = re.findall(r"^::: (hybridsde\.[\w.]+)$", page, re.MULTILINE)
+    for path in shown:
+        module, name = path.rsplit(".", 1)
+        assert getattr(importlib.import_module(module), name) is getattr(hybridsde, name), path
+    modules = {"baselines", "datasets"}
+    source = (ROOT / "src/hybridsde/__init__.py").read_text()
+    public = set(re.findall(r"^from .* as (\w+)$", source, re.MULTILINE)) - modules
+    assert {path.rsplit(".", 1)[1] for path in shown} == public
+    assert all(f"`hs.{name}`" in page for name in modules)
 
 
 def test_readme_names_its_two_commands():

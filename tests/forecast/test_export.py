@@ -8,6 +8,8 @@ import xarray as xr
 import hybridsde as hs
 from helpers import untrained_run, wiggles
 from hybridsde.forecast.export import future_of, summary, write_forecast
+from hybridsde.forecast.inputs import driven as along
+from hybridsde.forecast.inputs import kept_on
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +56,11 @@ def driven():
     ("kind", "expected"), [("held", [0, 10, 10, 20]), ("linear", [5, 10, 15, 20])]
 )
 def test_inputs_at_other_times(kind, expected):
-    clock, inputs = future_of(driven(), np.array([0]), 4, None, interval=0.5, interpolation=kind)
+    clock = future_of(driven(), np.array([0]), 4, None, interval=0.5)
     np.testing.assert_allclose(clock, [[0.5, 1.0, 1.5, 2.0]])
-    np.testing.assert_allclose(inputs[0, :, 0], expected)
+    spec = hs.HybridSDE(states=["x"], inputs=["u"], interpolation=kind)
+    found = along(spec, driven().start(), clock, driven())
+    np.testing.assert_allclose(found.inputs[0, :, 0], expected)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +81,38 @@ def test_bad_times_are_named(text, message, tmp_path):
 
 def test_rows_without_values_at_the_end_are_the_future():
     data = driven()
-    clock, inputs = future_of(data, np.array([0]), None, None, interval=1.0)
+    clock = future_of(data, np.array([0]), None, None, interval=1.0)
     np.testing.assert_allclose(clock[0], data.times[0, 1:])
-    np.testing.assert_allclose(inputs, data.inputs[:, 1:])
     last = data.lengths - 1
     with pytest.raises(hs.InputError, match="no rows after"):
         future_of(data, last, None, None, interval=1.0)
-    clock, inputs = future_of(data, last, 2, None, interval=1.0)
+    clock = future_of(data, last, 2, None, interval=1.0)
     np.testing.assert_allclose(clock[0], data.ends[0] + np.array([1.0, 2.0]))
-    np.testing.assert_allclose(inputs[0, :, 0], data.inputs[0, -1, 0])  # the last one is kept
+    spec = hs.HybridSDE(states=["x"], inputs=["u"])
+    with pytest.raises(hs.InputError, match="from 0 to 2, but the forecast goes from 2 to 4"):
+        along(spec, data, clock, data)
+    held = along(spec, data, clock, kept_on(data, clock))
+    np.testing.assert_allclose(held.inputs[0, :, 0], data.inputs[0, -1, 0])
+
+
+def test_inputs_between_the_times_that_are_asked_for_count():
+    spec = hs.HybridSDE(states=["x"], inputs=["u"])
+    found = along(spec, driven().start(), np.array([[1.5, 2.0]]), driven())
+    np.testing.assert_allclose(found.clock, [[1.0, 1.5, 2.0]])
+    np.testing.assert_allclose(found.inputs[0, :, 0], [10, 10, 20])
+    np.testing.assert_array_equal(found.asked, [[1, 2]])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (None, r"driven by u: say what it is .* inputs=record .* inputs=\"hold\""),
+        ("keep", "must be numbers, a record or 'hold'"),
+        (np.zeros(3), r"shape \(1, 2, 1\)"),
+        (wiggles(), "holds none"),
+    ],
+)
+def test_inputs_are_never_held_silently(given, message):
+    spec = hs.HybridSDE(states=["x"], inputs=["u"])
+    with pytest.raises(hs.InputError, match=message):
+        along(spec, driven().start(), np.array([[1.0, 2.0]]), given)

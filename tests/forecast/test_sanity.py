@@ -41,6 +41,14 @@ def test_it_speaks_up(rmse, coverage, share, message):
         say_nonsense(scores, share, DATA, 1)
 
 
+@pytest.mark.parametrize("calibrated", [False, True])
+def test_validation_is_not_asked_for_where_it_was_given(calibrated):
+    scores = pd.DataFrame({"rmse": [0.1], "coverage90": [0.2]}, ["x"])
+    with pytest.warns(hs.InputNotice, match="far too narrow") as said:
+        say_nonsense(scores, 0.0, DATA, 1, calibrated=calibrated)
+    assert ("Validation recordings let" in str(said[0].message)) is not calibrated
+
+
 def test_it_is_quiet_where_all_is_well():
     scores = pd.DataFrame({"rmse": [0.2], "coverage90": [0.9]}, ["x"])
     with warnings.catch_warnings():

@@ -5,7 +5,15 @@ import numpy as np
 import pytest
 
 from helpers import tiny_model, wiggles
-from hybridsde import Free, HybridSDE, Positive, Trajectories, known_drift
+from hybridsde import (
+    Bounded,
+    Free,
+    HybridSDE,
+    Positive,
+    Trajectories,
+    equations,
+    known_drift,
+)
 from hybridsde.data import Batch
 from hybridsde.model import LearnedDrift, Scale
 from hybridsde.model.network import ZeroNetwork
@@ -184,3 +192,12 @@ def test_learned_noise_stays_above_its_floor(getkey):
     np.testing.assert_allclose(model.observation.sd.value, 0.2, rtol=1e-5)
     sunk = eqx.tree_at(lambda m: m.observation.sd.raw, model, jnp.full(2, -80.0))
     np.testing.assert_allclose(sunk.observation.sd.value, 0.05, rtol=1e-5)
+
+
+def test_a_model_is_shown_as_it_was_declared():
+    physics = equations("dx = k*y - c", k=Bounded.of(2.0, 1.0, 3.0), c=1.5)
+    model = HybridSDE(states=("x", "y"), physics=physics, members=2)
+    assert repr(model) == (
+        "HybridSDE(states=('x', 'y'), physics=equations('dx = k*y - c', k=Bounded(2), c=1.5), "
+        "members=2)"
+    )

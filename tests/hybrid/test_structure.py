@@ -163,17 +163,22 @@ def test_equations_that_end_at_the_range_of_the_data_are_a_notice():
 
 
 @pytest.mark.slow
-def test_a_fit_that_never_was_finite_says_where():
+def test_a_fit_that_never_was_finite_says_where(monkeypatch):
+    monkeypatch.setattr("hybridsde.run.request.check_known", lambda *args: None)
     data = wiggles()
     physics = hs.known_drift(lambda x, a: {"x": a * jnp.sqrt(x - 100.0)}, a=1.0)
     model = hs.HybridSDE(states=("x", "y"), physics=physics, hidden=(4,), learned="network")
     training = hs.Training(epochs=2, batch_size=2)
+    said = r"equation of 'x' is not a number at x = .*, at the start of '0', row 1\."
     with (
         pytest.warns(RuntimeWarning, match="diverged"),
-        pytest.raises(hs.FitFailed, match="known drift of 'x' is not a number at time"),
+        pytest.raises(
+            hs.FitFailed,
+            match=said,
+        ),
     ):
         hs.fit(model, data, training=training)
-    with pytest.raises(hs.FitFailed, match="known drift of 'x' is not a number at time"):
+    with pytest.raises(hs.FitFailed, match=said):
         hs.fit(replace(model, learned="library"), data)
 
 
@@ -203,7 +208,7 @@ def test_dynamics_without_noise():
     model = hs.HybridSDE(states=("x",), physics=physics, exact=("x",), diffusion=0)
     run = hs.fit(model, data)
     found = (run.metadata.parameters or {})["k"]
-    assert found["low"] < 1.3 < found["high"]
+    assert (found["low"] or 0.0) < 1.3 < (found["high"] or 0.0)
     assert run.metadata.diffusion is None
     with pytest.raises(ValueError, match="no path KL"):
         hs.fit(replace(model, exact=(), learned="network"), data, objective=hs.ELBO())

@@ -43,7 +43,9 @@ def page_of(run, data, folder):
 def test_a_hybrid_shows_its_equations_fields_and_numbers(tmp_path):
     model = tiny_model(physics=hs.equations("dx = k*y", k=2.0), diffusion="learn", noise="learn")
     data = wiggles(series=8)
-    text, tags = page_of(untrained_run(model, data), data, tmp_path / "run")
+    leaves = {"x": {"share": 0.3, "after": 2.5, "why": "It is unstable."}}
+    text, tags = page_of(untrained_run(model, data, leaves=leaves), data, tmp_path / "run")
+    assert "30% of the draws of &#39;x&#39;, half of these within 2.5 of the start" in text
     assert tags.count("svg") >= 12
     assert "math" in tags
     assert "Learned part" in text

@@ -1,5 +1,7 @@
 """The whole way: declare, fit, forecast, score."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -54,7 +56,6 @@ def test_forecast_from_any_start_on_any_grid(run):
     ("arguments", "message"),
     [
         ({}, "exactly one of `times`, `elapsed` and `steps`"),
-        ({"steps": 2}, "no interval to step by"),
         ({"times": [1.0], "elapsed": [1.0]}, "exactly one"),
         ({"times": [-1.0, 1.0]}, "for '0' entry 0 is -1 after 0"),
         ({"times": [1.0, 0.5]}, "for '0' entry 1 is 0.5 after 1"),
@@ -90,6 +91,14 @@ def test_score_equals_scoring_a_forecast_by_hand(run):
     np.testing.assert_allclose(table.loc["overall", "width90"], (high - low).mean(), rtol=0.02)
 
 
+def test_one_row_steps_by_the_interval_of_the_training_rows(run):
+    one = run.forecast(wiggles().start(), steps=2, draws=4)
+    np.testing.assert_allclose(one.states["elapsed"][0], [0.1, 0.2], rtol=1e-5)
+    older = replace(run, metadata=replace(run.metadata, usual_step=None))
+    with pytest.raises(ValueError, match="no interval to step by"):
+        older.forecast(wiggles().start(), steps=2, draws=4)
+
+
 @pytest.mark.slow
 def test_irregular_series_with_gaps_and_inputs_fit():
     """The common case: nothing about it is special."""
@@ -115,6 +124,12 @@ def test_irregular_series_with_gaps_and_inputs_fit():
     run = plain_fit(model, data, training=hs.Training(epochs=5), seed=0)
     assert np.isfinite(run.score(data, draws=20).to_numpy()).all()
     ahead = run.forecast(data.start(), elapsed=np.array([0.5]), draws=8, inputs=np.zeros((3, 1, 1)))
+    with pytest.raises(hs.InputError, match="driven by u"):
+        run.forecast(data.start(), data.times[:, 1:])
+    whole, last = (
+        run.forecast(data.start(), data.times[:, k:], draws=8, inputs=data).states for k in (1, -1)
+    )
+    np.testing.assert_array_equal(whole.isel(time=-1), last.isel(time=-1))
     assert ahead.states.sizes["state"] == 2
     assert ahead.observations.sizes["obs"] == 1
 

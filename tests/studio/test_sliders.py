@@ -46,6 +46,7 @@ def test_what_can_be_changed(opened):
 def test_forecasts_begin_along_the_recording_and_go_on_after_it(opened):
     name = opened.recordings.ids[0]
     found = forecasts_along(opened, name, {})
+    assert found["held"]  # the page says that the last inputs are kept
     given = [one["given"] for one in found["origins"]]
     assert (found["id"], found["part"]) == (name, "test")
     assert given == sorted(given)

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from hybridsde._errors import InputError, suggest
+from hybridsde._types import Dependence
 from hybridsde.certify.losses import AbstractLoss
 from hybridsde.data.checks import check_whole
 
@@ -20,7 +21,7 @@ class CertificateRequest:
     delta: float = 0.05
     models_compared: int = 1
     """How many models were compared on the certified trajectories."""
-    dependence: str = "iid"
+    dependence: Dependence = "iid"
     ensemble: int = 1
     """Draws of the weights in one forecast; each costs its share of the KL."""
     draws: int = 10_000

@@ -1,6 +1,7 @@
 """The command line itself: errors in one line, and what every command begins with."""
 
 import io
+import re
 import sys
 from typing import Annotated, Any
 
@@ -8,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from hybridsde._errors import FitFailed, InputError
+from hybridsde.cli.stopping import code_of
 
 WAY = (
     "demo", "studio", "look", "init", "check", "fit", "report", "forecast", "states", "score",
@@ -29,11 +31,26 @@ class _OneLineErrors(TyperGroup):
         try:
             return TyperGroup.invoke(self, ctx)
         except InputError as error:
-            typer.echo(f"error: {error}", err=True)
+            command = self.get_command(ctx, ctx.invoked_subcommand or "")
+            typer.echo(f"error: {as_options(str(error), command)}", err=True)
             raise typer.Exit(2) from None
         except FitFailed as error:
             typer.echo(f"failed: {error}", err=True)
             raise typer.Exit(3) from None
+        except KeyboardInterrupt as stopped:
+            typer.echo("Stopped.", err=True)
+            raise typer.Exit(code_of(stopped)) from None
+
+
+def as_options(text: str, command: Any) -> str:
+    """A message of the library, with its arguments, `name="value"`, as options of a command."""
+    options = {one.name: one.opts[0] for one in getattr(command, "params", ())}
+
+    def option(argument: re.Match) -> str:
+        name, value = argument.groups()
+        return f"{options[name]} {value}" if name in options else argument[0]
+
+    return re.sub(r'\b(\w+)="?([\w.-]*\w)"?', option, text)
 
 
 app = typer.Typer(

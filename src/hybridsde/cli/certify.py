@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from hybridsde.cli.app import app
+from hybridsde._types import LossName
+from hybridsde.cli.app import app, as_options
 from hybridsde.cli.options import Json, RunFolder, Trust, notices
 
 LOSS_HELP = (
@@ -21,12 +22,13 @@ BOUND_HELP = (
 
 @app.command()
 def certify(
+    ctx: typer.Context,
     run: RunFolder,
     data: Annotated[
         str | None,
         typer.Option(help="Trajectories that the fit has not used; those it kept by default."),
     ] = None,
-    loss: Annotated[str, typer.Option(help=LOSS_HELP)] = "error",
+    loss: Annotated[LossName, typer.Option(help=LOSS_HELP)] = "error",
     bound: Annotated[str, typer.Option(help=BOUND_HELP)] = "auto",
     delta: Annotated[float, typer.Option(help="The promise may be false this often.")] = 0.05,
     models_compared: Annotated[
@@ -89,5 +91,6 @@ def certify(
     console.print(table)
     console.print(f"[bold]{found.statement}[/bold]", highlight=False)
     for line in found.assumptions:
-        console.print(f"not checked: {line}", highlight=False, markup=False)
+        said = as_options(line, ctx.command)
+        console.print(f"not checked: {said}", highlight=False, markup=False)
     console.print(f"Wrote {path}.", soft_wrap=True)

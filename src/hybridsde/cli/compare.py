@@ -9,7 +9,8 @@ from rich.console import Console
 from hybridsde._errors import InputError
 from hybridsde.cli.app import app
 from hybridsde.cli.engine_options import Address, Engine, Workers
-from hybridsde.cli.options import Config, Json, Quiet, notices, resumable
+from hybridsde.cli.options import Config, Json, Quiet, notices
+from hybridsde.cli.stopping import stoppable
 
 
 @app.command()
@@ -95,7 +96,7 @@ def compare(
         check_folder(out, project, seeds, resume=resume)
         compared = others(project, methods)
         bars = Console(stderr=as_json, quiet=quiet)
-        with resumable(*again):
+        with stoppable(*again, "--resume"):
             if engine == LOCAL:
                 known = len(variants(project)) * project.training.epochs
                 with fit_progress(bars, None if compared or resume else known) as watch:
@@ -117,7 +118,7 @@ def compare(
     save(comparison_figure(scores), out, "comparison")
     by_lead = None
     if ahead is not None:
-        with notices(console), resumable(*again):
+        with notices(console), stoppable(*again, "--resume"):
             by_lead = backtest_into(out, project, scores, ahead, origins)
         save(lead_figure(by_lead), out, "backtest")
     if as_json:

@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from hybridsde._errors import InputError
+from hybridsde._types import Reading
 from hybridsde.cli.app import app
 from hybridsde.cli.options import Json, RunFolder, Trust, notices
 
@@ -32,6 +33,10 @@ def forecast(
         str,
         typer.Option("--from", help="Go on after the `last` measured row, or after the `first`."),
     ] = "last",
+    hold_inputs: Annotated[
+        bool,
+        typer.Option("--hold-inputs", help="Keep the last inputs after the end of the record."),
+    ] = False,
     draws: Annotated[
         int | None, typer.Option(min=1, max=MOST_DRAWS, help="Sampled futures.")
     ] = None,
@@ -39,7 +44,7 @@ def forecast(
         bool, typer.Option("--hidden", help="Also states that are not measured.")
     ] = False,
     estimator: Annotated[
-        str,
+        Reading,
         typer.Option(help="What reads the record: auto, extended, cubature, particles, ensemble."),
     ] = "extended",
     layout: Annotated[
@@ -54,7 +59,8 @@ def forecast(
 
     All rows of the record count: they are filtered, so that states are known which nobody
     measured. Future inputs stand in the same file, in rows without values; without --steps and
-    --times these rows are what is forecast. With --from first only the first row counts, and all
+    --times these rows are what is forecast. A forecast that goes beyond them is refused unless
+    --hold-inputs says to keep the last. With --from first only the first row counts, and all
     times of the data are forecast.
 
     CSV and Parquet hold mean, standard deviation and quantiles of what would be measured; .nc
@@ -71,7 +77,15 @@ def forecast(
     check_layout(layout, out)
     with notices(console):
         found, calendar = forecast_run(
-            run, data, steps, times, draws, begin=begin, estimator=estimator, trust=trust
+            run,
+            data,
+            steps,
+            times,
+            draws,
+            begin=begin,
+            estimator=estimator,
+            hold_inputs=hold_inputs,
+            trust=trust,
         )
         if layout == OWN:
             write_forecast(found, out, hidden=hidden, calendar=calendar)
@@ -98,7 +112,7 @@ def states(
     ] = False,
     draws: Annotated[int | None, typer.Option(min=2, max=MOST_DRAWS, help="Sampled paths.")] = None,
     estimator: Annotated[
-        str,
+        Reading,
         typer.Option(
             help="extended (Kalman), cubature, unscented, ensemble, particles, parallel (in time, "
             "for a GPU), or auto: the first, unless particles explain the record better."

@@ -1,7 +1,6 @@
-"""What commands share: their options, notices about the input, and Ctrl-C."""
+"""What commands share: their options, and notices about the input."""
 
 import os
-import shlex
 import sys
 import warnings
 from collections.abc import Iterator
@@ -22,7 +21,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for other program
 Trust = Annotated[
     bool, typer.Option("--trust", help="Run the Python file with the physics of this run.")
 ]
-INTERRUPTED = 130
 
 
 @contextmanager
@@ -41,20 +39,10 @@ def notices(console: Console) -> Iterator[None]:
             shown(message, category, *rest, **named)
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", InputNotice)
+        for category in (InputNotice, FitDiverged):
+            warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield
-
-
-@contextmanager
-def resumable(*again: object) -> Iterator[None]:
-    """Where Ctrl-C ends the work inside, say what command goes on with it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        command = shlex.join(str(word) for word in ("hybridsde", *again, "--resume"))
-        Console(stderr=True).print(f"Stopped. Go on with: {command}", soft_wrap=True, markup=False)
-        raise typer.Exit(INTERRUPTED) from None
 
 
 def can_open() -> bool:

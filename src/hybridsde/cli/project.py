@@ -9,7 +9,8 @@ from rich.console import Console
 
 from hybridsde._errors import InputError
 from hybridsde.cli.app import app
-from hybridsde.cli.options import Config, Quiet, notices, resumable
+from hybridsde.cli.options import Config, Quiet, notices
+from hybridsde.cli.stopping import kept_of_fit, stoppable
 
 
 @app.command()
@@ -118,8 +119,10 @@ def fit(
 ) -> None:
     """Fit the model that CONFIG describes and save it in the folder OUT.
 
-    Ctrl-C, a crash or a power cut lose at most a few seconds of work: --resume goes on, and ends
-    with the same numbers.
+    After Ctrl-C, a crash or a power cut --resume ends with the same numbers. Networks go on where
+    they were at most a few seconds before; a library of terms is searched for anew.
+
+    Ends with code 2 where settings or data cannot be used, and with 3 where no loss was a number.
 
     One large fit can be shared by processes on several machines: call each with the same
     --coordinator and --processes, and its own number as --process.
@@ -138,8 +141,8 @@ def fit(
     check_target(out, resume=resume)
     with notices(console):
         project = Project.open(config)
-        again = ("fit", config, "--out", out)
-        with resumable(*again), fit_progress(Console(quiet=quiet)) as watch:
+        again = stoppable("fit", config, "--out", out, "--resume", kept=lambda: kept_of_fit(out))
+        with again, fit_progress(Console(quiet=quiet)) as watch:
             run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
         for part in fit_notes(run, project.split.train):
             console.print(part, soft_wrap=True, highlight=False)

@@ -1,8 +1,5 @@
 """`hybridsde fleet | sweep`: many fits, here or on many machines."""
 
-import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -11,20 +8,8 @@ from rich.console import Console
 
 from hybridsde.cli.app import app
 from hybridsde.cli.engine_options import Address, Engine, Workers
-from hybridsde.cli.options import INTERRUPTED, Config, Json, Quiet, notices
-
-
-@contextmanager
-def continued(*command: object) -> Iterator[None]:
-    """Where Ctrl-C ends the work inside, say that the same command goes on with it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        words = shlex.join(str(word) for word in ("hybridsde", *command))
-        Console(stderr=True).print(
-            f"Stopped. The same command goes on: {words}", soft_wrap=True, markup=False
-        )
-        raise typer.Exit(INTERRUPTED) from None
+from hybridsde.cli.options import Config, Json, Quiet, notices
+from hybridsde.cli.stopping import stoppable
 
 
 @app.command()
@@ -66,7 +51,7 @@ def fleet(
     job = FleetJob.read(config, out, by=by, common=common, group=group)
     devices = settle_devices(out)
     bars = Console(stderr=as_json, quiet=quiet)
-    again = continued("fleet", config, "--out", out)
+    again = stoppable("fleet", config, "--out", out)
     with notices(console), held(out, job, devices) as ledger, again:
         with executor_of(engine, address, workers, devices) as executor:
             bars.print(f"On {executor.description}.", soft_wrap=True)
@@ -129,7 +114,7 @@ def sweep(
     job.new_search()  # says what is wrong with it before there is a folder
     devices = settle_devices(out)
     bars = Console(stderr=as_json, quiet=quiet)
-    again = continued("sweep", config, "--out", out)
+    again = stoppable("sweep", config, "--out", out)
     with notices(console), held(out, job, devices) as ledger, again:
         with executor_of(engine, address, workers, devices) as executor:
             bars.print(f"On {executor.description}.", soft_wrap=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from hybridsde._errors import InputError, InputNotice
+from hybridsde._errors import InputError, notice
 from hybridsde.data.parsing import UNITS, as_numbers, numbers_of, place, source_of
 
 COMPACT = r"(?:18|19|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
@@ -89,11 +89,9 @@ def timestamps(frame: pd.DataFrame, column: str) -> pd.Series:
     texts = cells.astype(str).str.strip()
     _check_zones(frame, column, texts)
     if are_compact_dates(cells, 1):
-        warnings.warn(
+        notice(
             f"{source_of(frame)}: column {column!r} holds numbers such as {texts.iloc[0]}, which "
-            "were read as dates.",
-            InputNotice,
-            stacklevel=4,
+            "were read as dates."
         )
         return pd.to_datetime(texts, format="%Y%m%d", utc=True)
     if _YEAR_FIRST.match(texts.iloc[0]):

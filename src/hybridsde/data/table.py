@@ -1,6 +1,5 @@
 """Tables in and out: one row per time and trajectory."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -8,7 +7,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from hybridsde._errors import InputError, InputNotice, suggest
+from hybridsde._errors import InputError, notice, suggest
 from hybridsde.data.dates import times_of
 from hybridsde.data.parsing import FILE, LINE, SMALLEST, SOURCE, numbers_of, place, source_of
 from hybridsde.data.trajectories import Trajectories
@@ -231,11 +230,7 @@ def _check_pairs(frame: pd.DataFrame, clean: pd.DataFrame, columns: Columns) -> 
 def _say_sorted(frame: pd.DataFrame, clean: pd.DataFrame) -> None:
     for name, group in clean.groupby(ID, sort=False):
         if np.any(np.diff(group[TIME].to_numpy(float)) < 0):
-            warnings.warn(
-                f"{source_of(frame)}: times of {name!r} are not in order; they were sorted.",
-                InputNotice,
-                stacklevel=4,
-            )
+            notice(f"{source_of(frame)}: times of {name!r} are not in order; they were sorted.")
             return
 
 
@@ -255,11 +250,9 @@ def _filled(frame: pd.DataFrame, group: pd.DataFrame, columns: Columns) -> np.nd
     first = np.argwhere(values.isna().to_numpy())
     missing = int(given.isna().to_numpy().sum())
     if missing and not first.size:
-        warnings.warn(
+        notice(
             f"{source_of(frame)}: {missing} missing inputs of {group[ID].iloc[0]!r} keep the value "
-            "before them.",
-            InputNotice,
-            stacklevel=4,
+            "before them."
         )
     if first.size:
         row, column = first[0]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from hybridsde._errors import InputError, InputNotice
+from hybridsde._errors import InputError, InputNotice, notice
 from hybridsde._files import write_whole
 from hybridsde.engine.executor import AbstractExecutor, Report, execute
 from hybridsde.engine.ledger import held
@@ -102,7 +102,7 @@ def compare_through(
             lost = execute(executor, job, tasks, ledger, report)
             rows = [row for task in tasks if task in ledger for row in ledger.outcome(task).rows]
         for line in dict.fromkeys(line for row in rows for line in row["said"]):
-            warnings.warn(line, InputNotice, stacklevel=2)
+            notice(line)
         new = pd.DataFrame([{k: v for k, v in row.items() if k != "said"} for row in rows])
         parts = [one for one in (scores, new) if len(one)]
         table = pd.concat(parts, ignore_index=True) if parts else scores

@@ -168,7 +168,9 @@ def _fits(project: Project, share: float, seeds: int) -> list[Run]:
     }
     if project.model.undecided or train.langevin is not None:
         more = {**same, "langevin": train.langevin}
-        return [fit(project.model, project.data, seed=seed, **more) for seed in numbers]
+        return [
+            fit(project.model, project.data, seed=seed, progress=False, **more) for seed in numbers
+        ]
     return fit_many(project.model, project.data, seeds=numbers, **same)
 
 

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import optax
 
 from hybridsde._types import Array, Int, Scalar
+from hybridsde._types import Schedule as ScheduleName
 from hybridsde.data.checks import check_positive, check_whole
 
 NEVER = 2**31 - 1
@@ -42,7 +43,7 @@ class Training:
     epochs: int = 500
     batch_size: int = 4
     learning_rate: float = 1e-2
-    schedule: str = "cosine"
+    schedule: ScheduleName = "cosine"
     clip: float | None = 10.0
     patience: int | None = None
     bad_steps: int = 10

@@ -1,6 +1,5 @@
 """The training loop: compiled epochs, with the host looking on between them."""
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsde._devices import over_seeds, same_for_seeds
+from hybridsde._errors import notice
 from hybridsde._parameters import trainable
 from hybridsde._types import Keys, PRNGKeyArray, PyTree
 from hybridsde.data import Batch
@@ -175,7 +175,7 @@ def _drive(
     diverged = np.asarray(lost)
     if diverged.any():
         ever = np.asarray(jnp.isfinite(state.best_loss))
-        warnings.warn(_advice(diverged, np.asarray(state.epoch), ever), FitDiverged, stacklevel=4)
+        notice(_advice(diverged, np.asarray(state.epoch), ever), FitDiverged)
     keep_best = lost | state.fallen | (problem.validation is not None)
     parameters = jax.tree.map(
         lambda best, last: jnp.where(_align(keep_best, best), best, last),
@@ -203,11 +203,10 @@ def _sample(
     problem = replace(problem, length=training.length_at(training.epochs - 1))
     model, stuck = sample(fitted.model, problem, langevin, report, training.epochs, keys, apply)
     if stuck.any():
-        warnings.warn(
+        notice(
             f"{stuck.sum()} of {stuck.size} Langevin chains cannot move: the curvature at the most "
             "probable weights is not a positive number. Their kept networks are all the same.",
             FitDiverged,
-            stacklevel=3,
         )
     return replace(fitted, model=model, diverged=np.asarray(fitted.diverged | stuck))
 

@@ -24,13 +24,11 @@ def future_of(
     times: Path | None,
     *,
     interval: float,
-    interpolation: str = "held",
-) -> tuple[np.ndarray, np.ndarray]:
-    """Times to forecast on the clock of the data, and the inputs there, one row per trajectory.
+) -> np.ndarray:
+    """Times to forecast on the clock of the data, one row per trajectory.
 
     A number of intervals after the row `origins` of each, times since then in a file, or the rows
-    that the data have after it. Where times are not those of the data, an input keeps its last
-    recorded value or is interpolated.
+    that the data have after it.
     """
     each = np.arange(len(data))
     if steps is None and times is None:
@@ -43,24 +41,9 @@ def future_of(
             )
         count = int((data.lengths - origins - 1).max())
         rows = np.minimum(origins[:, None] + 1 + np.arange(count), data.lengths[:, None] - 1)
-        return data.times[each[:, None], rows], data.inputs[each[:, None], rows]
+        return data.times[each[:, None], rows]
     elapsed = _read_times(times) if times else interval * np.arange(1, (steps or 0) + 1)
-    clock = data.times[each, origins][:, None] + elapsed
-    given = [
-        _inputs_at(data.times[n, :length], data.inputs[n, :length], clock[n], interpolation)
-        for n, length in enumerate(data.lengths)
-    ]
-    return clock, np.stack(given)
-
-
-def _inputs_at(
-    times: np.ndarray, inputs: np.ndarray, clock: np.ndarray, interpolation: str
-) -> np.ndarray:
-    """Inputs of one trajectory at other times; kept after its last row."""
-    if interpolation == "linear":
-        columns = [np.interp(clock, times, column) for column in inputs.T]
-        return np.stack(columns, -1) if columns else np.zeros((len(clock), 0))
-    return inputs[np.searchsorted(times, clock + 1e-9, "right") - 1]
+    return data.times[each, origins][:, None] + elapsed
 
 
 def summary(forecast: Forecast, *, hidden: bool = False) -> pd.DataFrame:

@@ -6,9 +6,10 @@ from dataclasses import replace
 import equinox as eqx
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 
 from hybridsde._parameters import Relative
-from hybridsde._types import Array, Bool, Float, PRNGKeyArray
+from hybridsde._types import Array, Bool, Float, Int, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.estimate.estimator import AbstractEstimator
 from hybridsde.model import AbstractObservation
@@ -58,6 +59,17 @@ class Prediction(eqx.Module):
         sd = self.sd if self.sd.shape[2] == 1 else self.sd[:, :, rows:]
         means, states = self.means[:, :, rows:], self.states[:, :, rows:]
         return replace(self, means=means, sd=sd, states=states)
+
+    def at(self, rows: Int[np.ndarray, "series asked"] | None) -> "Prediction":
+        """At these rows of each series; at all of them by default."""
+        if rows is None:
+            return self
+
+        def taken(numbers: Float[Array, "..."]) -> Float[Array, "..."]:
+            return jnp.take_along_axis(numbers, rows[None, :, :, None], 2)
+
+        sd = self.sd if self.sd.shape[2] == 1 else taken(self.sd)
+        return replace(self, means=taken(self.means), sd=sd, states=taken(self.states))
 
     def draws(self, *, key: PRNGKeyArray) -> Float[Array, "sample series time obs"]:
         """What would be measured, with noise."""

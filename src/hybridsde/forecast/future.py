@@ -1,6 +1,5 @@
 """From the rows of a history to labelled draws of what comes after them."""
 
-import warnings
 from collections.abc import Sequence
 
 import equinox as eqx
@@ -9,13 +8,14 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from hybridsde._errors import InputNotice
+from hybridsde._errors import notice
 from hybridsde._memory import check_memory
 from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Clock, Trajectories
 from hybridsde.data.checks import check_whole
 from hybridsde.forecast.forecast import Forecast, label
 from hybridsde.forecast.forecaster import AbstractForecaster, Prediction
+from hybridsde.forecast.inputs import Driven, FutureInputs, driven
 from hybridsde.forecast.plausible import cut_off, implausible, say_implausible
 from hybridsde.forecast.spec import ModelSpec
 
@@ -36,7 +36,7 @@ def forecast(
     forecaster: AbstractForecaster,
     history: Trajectories,
     clock: Float[np.ndarray, "series time"],
-    inputs: Numbers | None = None,
+    inputs: FutureInputs | None = None,
     *,
     draws: int,
     paths_per_weight: int | None = None,
@@ -45,27 +45,22 @@ def forecast(
 ) -> Forecast:
     """Sampled futures of every trajectory of `history` at the times of `clock`, after its last row.
 
-    `inputs` hold u at those times; without them the last given ones are kept. Draws outside the
+    `inputs` hold u at those times, or a record that does; see `driven`. Draws outside the
     `plausible` range of an observation are cut off there, and their share is said.
     """
     paths_per_weight = shared_weights(draws, paths_per_weight)
-    if inputs is not None:
-        inputs = np.asarray(inputs, float)
-        wanted = (*clock.shape, len(spec.inputs))
-        if inputs.shape != wanted or not np.isfinite(inputs).all():
-            raise ValueError(
-                f"`inputs` must be finite with shape {wanted}, but have {inputs.shape}."
-            )
+    moving = driven(spec, history, clock, inputs)
     context = spec.context
     columns = len(spec.state_names) + len(spec.observations)
     check_memory(
-        float(draws) * clock.size * columns,
+        float(draws) * moving.clock.size * columns,
         f"{draws} draws of {len(history)} trajectories at {clock.shape[1]} times",
         "Ask for fewer draws, or for some trajectories at a time.",
     )
     path_key, noise_key = jr.split(key)
-    batch = future(spec.encode(history), clock, inputs, context, spec.clock)
-    found = _sample(forecaster, batch, draws, paths_per_weight, path_key).after(context)
+    batch = future(spec.encode(history), moving, context, spec.clock)
+    found = _sample(forecaster, batch, draws, paths_per_weight, path_key)
+    found = found.after(context).at(moving.asked)
     return labelled(spec, forecaster, found, history, clock, paths_per_weight, plausible, noise_key)
 
 
@@ -106,11 +101,9 @@ def say_set_aside(found: Prediction, history: Trajectories, names: Sequence[str]
     wild = np.argwhere(np.asarray(found.set_aside[0]))
     listed = ", ".join(f"{names[k]!r} of {history.ids[n]!r}" for n, k in wild[:MOST_NAMED])
     more = f" and {len(wild) - MOST_NAMED} more" if len(wild) > MOST_NAMED else ""
-    warnings.warn(
+    notice(
         f"The last value of {listed}{more} is beyond belief after the rows before it. It was set "
-        "aside: a spike would spoil the forecast, and of a jump the next row will tell.",
-        InputNotice,
-        stacklevel=2,
+        "aside: a spike would spoil the forecast, and of a jump the next row will tell."
     )
 
 
@@ -161,20 +154,22 @@ def clock_of(
     times: Numbers | None,
     elapsed: Numbers | None,
     steps: int | None,
+    interval: float | None = None,
 ) -> np.ndarray:
     """Forecast times on the clock of the data, one row per trajectory, after its last row.
 
-    `steps` are those of the usual interval of the history.
+    `steps` are those of the usual interval of the history, or of `interval` where it has one row.
     """
     if sum(one is not None for one in (times, elapsed, steps)) != 1:
         raise ValueError("Give exactly one of `times`, `elapsed` and `steps`.")
     if steps is not None:
         check_whole(steps, "steps")
-        if history.interval is None:
+        interval = history.interval or interval
+        if interval is None:
             raise ValueError(
                 "One row has no interval to step by: give `elapsed` instead of `steps`."
             )
-        elapsed = history.interval * np.arange(1, steps + 1)
+        elapsed = interval * np.arange(1, steps + 1)
     last = history.ends[:, None]
     name = "times" if elapsed is None else "elapsed"
     given = np.asarray(times if elapsed is None else elapsed, float)
@@ -203,26 +198,23 @@ def clock_of(
 
 def future(
     history: Trajectories,
-    times: Float[np.ndarray, "series time"],
-    inputs: Float[np.ndarray, "series time input"] | None,
+    ahead: Driven,
     context: int,
     clock: Clock,
 ) -> Batch:
-    """A batch that begins with the last rows of `history` and asks for nothing but `times`.
+    """A batch that begins with the last rows of `history` and goes on at the times `ahead`.
 
     Its past is the whole of the history, where that is more than these rows.
     """
     each = np.arange(len(history))[:, None]
     last = history.lengths[:, None] - context + np.arange(context)
-    whole = np.concatenate([history.times[each, last], times], 1)
+    whole = np.concatenate([history.times[each, last], ahead.clock], 1)
     rows = whole.shape[1]
     values = np.zeros((len(history), rows, len(history.states)))
     observed = np.zeros(values.shape, bool)
     values[:, :context] = history.values[each, last]
     observed[:, :context] = history.observed[each, last]
-    if inputs is None:
-        inputs = np.repeat(history.inputs[each, last[:, -1:]], times.shape[1], 1)
-    u = np.concatenate([history.inputs[each, last], inputs], 1)
+    u = np.concatenate([history.inputs[each, last], ahead.inputs], 1)
     return Batch(
         times=jnp.asarray(whole - clock.origin),
         steps=jnp.asarray(np.diff(whole)),

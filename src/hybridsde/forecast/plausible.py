@@ -1,11 +1,10 @@
 """Draws that no reader would believe: counted, and cut off where belief ends."""
 
-import warnings
 from collections.abc import Sequence
 
 import jax.numpy as jnp
 
-from hybridsde._errors import InputNotice
+from hybridsde._errors import notice
 from hybridsde._types import Array, Bool, Float
 from hybridsde.data import Trajectories
 
@@ -54,9 +53,7 @@ def say_implausible(share: float, whose: str = "") -> None:
             " The fitted drift is unstable: give more recordings, declare `bounds`, or forecast "
             "fewer rows ahead."
         )
-        warnings.warn(
+        notice(
             f"{name}{amount} of the draws left every plausible range (ten times the recorded "
-            f"one) and were cut off there.{advice if share > MANY else ''}",
-            InputNotice,
-            stacklevel=3,
+            f"one) and were cut off there.{advice if share > MANY else ''}"
         )

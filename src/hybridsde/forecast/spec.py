@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from hybridsde._errors import InputError, InputNotice
+from hybridsde._errors import InputError, InputNotice, notice
 from hybridsde.data import Batch, Clock, Trajectories
 from hybridsde.fit import Langevin, Training
 from hybridsde.forecast.forecaster import AbstractForecaster
@@ -182,11 +182,9 @@ class ModelSpec(abc.ABC):
         for column in np.flatnonzero(zero.any((0, 1))):
             least = below[column]
             read = "missing" if np.isnan(least) else f"below {least:.4g}, the smallest value"
-            warnings.warn(
+            notice(
                 f"{zero[..., column].sum()} values of {data.states[column]!r} are zero or less, "
                 f"though it is positive: they are read as {read}.",
-                InputNotice,
-                stacklevel=2,
             )
         usable = data.observed & ~(zero & np.isnan(below))
         values = np.where(zero, below, data.values)

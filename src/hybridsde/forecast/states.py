@@ -11,7 +11,7 @@ import xarray as xr
 from scipy.stats import kurtosis
 
 from hybridsde._errors import InputError
-from hybridsde._types import PRNGKeyArray
+from hybridsde._types import PRNGKeyArray, Reading
 from hybridsde.data import Batch, Trajectories
 from hybridsde.estimate.choices import AUTO, EXTENDED, PARTICLES, estimator_of
 from hybridsde.estimate.estimator import AbstractEstimator
@@ -49,7 +49,7 @@ class StateEstimate:
     """Ln p(y_1, y_2, … | y_0) of each trajectory, the weights integrated out."""
     effective: xr.DataArray
     """How many draws of the weights a trajectory leaves; few: it says much about them."""
-    estimator: str
+    estimator: Reading
     """How the states were estimated, by name."""
     why: str
     """Why so, in a sentence."""
@@ -84,7 +84,7 @@ def estimate_states(
     data: Trajectories,
     *,
     smooth: bool,
-    estimator: str = AUTO,
+    estimator: Reading = AUTO,
     draws: int,
     key: PRNGKeyArray,
 ) -> StateEstimate:
@@ -95,7 +95,7 @@ def estimate_states(
     likelier under them.
     """
 
-    def estimated(name: str, why: str) -> StateEstimate:
+    def estimated(name: Reading, why: str) -> StateEstimate:
         return _estimate(spec, forecaster, data, name, why, smooth=smooth, draws=draws, key=key)
 
     if estimator != AUTO:
@@ -112,7 +112,11 @@ def estimate_states(
     except InputError as error:
         return replace(found, why=f"{tails}. {error}")
     gain = float(tried.log_evidence.sum() - found.log_evidence.sum())
-    said = f"{tails}; the log evidence of particles is {gain:+.1f} beside that of a Gaussian."
+    likelier = "more" if gain >= 0 else "less"
+    said = (
+        f"{tails}; with particles instead of Gaussians the logarithm of the probability of these "
+        f"records is {abs(gain):.1f} {likelier}."
+    )
     return replace(tried if gain > CLEARLY else found, why=said)
 
 
@@ -134,7 +138,7 @@ def _estimate(
     spec: ModelSpec,
     forecaster: AbstractStateEstimator,
     data: Trajectories,
-    estimator: str,
+    estimator: Reading,
     why: str,
     *,
     smooth: bool,

@@ -1,14 +1,25 @@
 """What a hybrid is declared by: its fields, and the names that follow from them."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Final
 
 import jax.numpy as jnp
 import numpy as np
 
-from hybridsde._parameters import AbstractParameter
-from hybridsde._types import Array, Float, Numbers
+from hybridsde._parameters import AbstractParameter, Fixed
+from hybridsde._types import (
+    Activation,
+    Array,
+    Evidence,
+    Far,
+    Float,
+    Interpolation,
+    Learned,
+    Numbers,
+    Weights,
+)
 from hybridsde.data import Clock
 from hybridsde.forecast import ModelSpec, Requirements
 from hybridsde.hybrid.knowledge import Knowledge
@@ -17,11 +28,14 @@ from hybridsde.model.diffusion import AbstractDiffusion
 from hybridsde.model.latent import Latent
 from hybridsde.model.observation import observation_matrix
 from hybridsde.model.start import AbstractStart
-from hybridsde.physics import AbstractPhysics, EquationPhysics, NoPhysics
+from hybridsde.physics import AbstractPhysics, EquationPhysics, FunctionPhysics, NoPhysics
 from hybridsde.physics.expression import Call, Name, arguments_of
 
-NETWORK, LIBRARY, PROCESS, AUTO = "network", "library", "process", "auto"
-ENSEMBLE = "ensemble"
+NETWORK: Final = "network"
+LIBRARY: Final = "library"
+PROCESS: Final = "process"
+ENSEMBLE: Final = "ensemble"
+AUTO: Final = "auto"
 """Kinds of learned parts, and the wish that the evidence may choose."""
 MOST_TERMS = 36
 """A library without a degree has no more products than this."""
@@ -37,7 +51,7 @@ Start = float | int | str | Sequence[float | int]
 """Where an unmeasured state begins: a number, "infer", an input, or a range."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AbstractDeclaration(ModelSpec):
     """The fields of a `HybridSDE`, which says what they mean."""
 
@@ -49,8 +63,8 @@ class AbstractDeclaration(ModelSpec):
     diffusion: Numbers | Callable | AbstractParameter | AbstractDiffusion | str | None = None
     noise: Numbers | AbstractParameter | str | None = None
     hidden: Sequence[int] | None = (50, 50)
-    activation: str = "softplus"
-    weights: str = "path"
+    activation: Activation = "softplus"
+    weights: Weights = "path"
     standardise: bool = True
     autonomous: bool = True
     initial_sd: float = 0.01
@@ -58,21 +72,27 @@ class AbstractDeclaration(ModelSpec):
     last_layer: float = 0.1
     start: AbstractStart | str | Mapping[str, Start] | None = None
     positive: Sequence[str] = ()
-    interpolation: str = "held"
+    interpolation: Interpolation = "held"
     latent: Latent | None = None
     bounds: Mapping[str, Sequence[float | int]] = field(default_factory=dict)
     saturates: Mapping[str, Sequence[float | int]] = field(default_factory=dict)
     exact: Sequence[str] = ()
     sees: Mapping[str, Sequence[str]] | None = None
-    far: str = "fade"
+    far: Far = "fade"
     members: int = 4
-    learned: str | Sequence[str] = AUTO
+    learned: Learned | Sequence[Learned] = AUTO
     degree: int | None = None
     functions: Sequence[str] = ("sin", "cos")
     angles: Sequence[str] = ()
     terms: Sequence[str] = ()
     knowledge: Knowledge = field(default_factory=Knowledge)
     numerics: Numerics = field(default_factory=Numerics)
+
+    def __repr__(self) -> str:
+        """What was declared: fields that are as by default are left out."""
+        given = (one for one in fields(self) if not _is_default(one, getattr(self, one.name)))
+        parts = (f"{one.name}={_shown(getattr(self, one.name))}" for one in given)
+        return f"{type(self).__name__}({', '.join(parts)})"
 
     @property
     def observations(self) -> tuple[str, ...]:
@@ -188,7 +208,7 @@ class AbstractDeclaration(ModelSpec):
         return CHOICES_IN_A_STEP if self.linear else max(1, self.networks)
 
     @property
-    def estimator(self) -> str:
+    def estimator(self) -> Evidence:
         """Of the likelihood that networks are trained on, where nobody chooses one.
 
         Where states are not measured, errors from row to row say little of them: a drift of such a
@@ -256,3 +276,27 @@ class AbstractDeclaration(ModelSpec):
     def start_of(self) -> Mapping[str, Start]:
         """Starts that are given by name."""
         return self.start if isinstance(self.start, Mapping) else {}
+
+
+def _is_default(one: Field, value: object) -> bool:
+    if one.default_factory is not MISSING:
+        return repr(value) == repr(one.default_factory())
+    return value is one.default or (isinstance(value, str | int | float) and value == one.default)
+
+
+def _shown(value: object) -> str:
+    """Known physics as it was written, and other things as Python shows them."""
+    if isinstance(value, EquationPhysics):
+        texts = [repr(one.source) for one in value.equations]
+        return f"equations({', '.join([*texts, *_parameters(value)])})"
+    if isinstance(value, FunctionPhysics):
+        name = getattr(value.function, "__name__", "function")
+        return f"known_drift({', '.join([name, *_parameters(value)])})"
+    return " ".join(repr(value).split())
+
+
+def _parameters(physics: EquationPhysics | FunctionPhysics) -> Iterator[str]:
+    for name, one in physics.parameters.items():
+        number = np.asarray(one.value).tolist()
+        text = f"{number:.6g}" if isinstance(number, float) else str(number)
+        yield f"{name}={text}" if isinstance(one, Fixed) else f"{name}={type(one).__name__}({text})"

@@ -10,16 +10,21 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from hybridsde._errors import notice
 from hybridsde._types import Bool, Float
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid.build import coordinate, limits_of, untrained
 from hybridsde.hybrid.declaration import AbstractDeclaration
 from hybridsde.hybrid.first_guess import Guess, Regions, first_guess
-from hybridsde.hybrid.numerics import choose_step, origin_of
+from hybridsde.hybrid.numerics import ROSENBROCK, choose_step, known_rates, origin_of
 from hybridsde.model import BayesianSDE, Standardiser
 from hybridsde.physics import PositivePhysics
 
+EXPLICIT = 2.0
+"""An explicit step multiplies what decays at a rate λ by more than one from λΔt = 2 on."""
+ASKED_FOR = (None, "train.substeps")
+"""Why a step is what it is, where nobody but the user chose it."""
 Declared = TypeVar("Declared", bound=AbstractDeclaration)
 
 
@@ -32,6 +37,8 @@ def settle(declared: Declared, encoded: Trajectories) -> Declared:
     given = declared.numerics
     origin = origin_of(encoded) if given.origin is None else given.origin
     declared = _with(declared, origin=origin)
+    if declared.latent is None and given.step is not None and given.why in ASKED_FOR:
+        _say_too_long(declared, encoded)
     if declared.latent is not None or (given.step is not None and given.typical is not None):
         return declared
     recordings = encoded.told(declared.interpolation)
@@ -60,6 +67,26 @@ def settle(declared: Declared, encoded: Trajectories) -> Declared:
         )
         declared = _with_step(declared, model, batch)
     return declared
+
+
+def _say_too_long(declared: AbstractDeclaration, encoded: Trajectories) -> None:
+    """A notice where a step that was asked for is too long for an explicit scheme."""
+    step, implicit = declared.numerics.step, declared.numerics.scheme == ROSENBROCK
+    known = declared.physics.known(tuple(declared.states), tuple(declared.inputs))
+    if step is None or implicit or not known:
+        return
+    batch = Batch.of(encoded.windows(LONGEST, LONGEST - 1, least=2), declared.clock)
+    model = eqx.filter_jit(lambda batch: untrained(declared, batch, key=jr.key(0)))(batch)
+    decay, _ = known_rates(model, batch, declared.lift)
+    if decay * step > EXPLICIT:
+        which = ", ".join(f"d{name}" for name in known)
+        notice(
+            f"The step is too long for the known equations ({which}), which decay at a rate of "
+            f"{decay:.3g}: an explicit step can be {EXPLICIT / decay:.3g} at most, and is "
+            f"{step:.3g}. Leave step and scheme to the fit, take "
+            f"{math.ceil(decay * step / EXPLICIT)} times the `substeps`, or the implicit scheme "
+            f"{ROSENBROCK!r}."
+        )
 
 
 def _found_by_scoring(declared: AbstractDeclaration) -> bool:

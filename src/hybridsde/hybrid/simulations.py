@@ -6,7 +6,6 @@ through simulations are cheap, since no covariance is carried, and look as far a
 rows. How far simulations go astray where they were not fitted is measured on rows left out.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -16,7 +15,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy.special import logsumexp
 
-from hybridsde._errors import InputNotice
+from hybridsde._errors import notice
 from hybridsde._parameters import trainable
 from hybridsde._types import Bool, Float
 from hybridsde.data import Batch
@@ -81,11 +80,9 @@ def climb_simulations(
     assert isinstance(network, MixtureMLP)
     fewer = batch
     if batch.count > MOST_SERIES:
-        warnings.warn(
+        notice(
             f"Networks are fitted to simulations of {MOST_SERIES} of the {batch.count} recordings, "
-            'evenly chosen; learned = "network" looks at all of them.',
-            InputNotice,
-            stacklevel=2,
+            'evenly chosen; learned = "network" looks at all of them.'
         )
         fewer = batch.take(jnp.asarray(np.linspace(0, batch.count - 1, MOST_SERIES).astype(int)))
 

@@ -42,6 +42,7 @@ from hybridsde.objective import (
     EmpiricalBayes,
     EmpiricalPACBayes,
     LogPosterior,
+    solver_of,
 )
 from hybridsde.simulate import AbstractSolver
 from hybridsde.simulate.schemes import solver_from_notes, solver_notes
@@ -52,7 +53,7 @@ OWN = "own numbers"
 """Whether networks have physical parameters and diffusions of their own."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HybridSDE(AbstractDeclaration):
     """A partially known stochastic system: names, known physics, and shapes of the rest.
 
@@ -151,19 +152,9 @@ class HybridSDE(AbstractDeclaration):
             return ClosedForm(self._at_once)
         if self.ensemble and objective is None:
             return FromRandomStarts(self._ensemble)
+        self.check_loss(objective, langevin)
         usual = EmpiricalBayes if self.noiseless else EmpiricalPACBayes
         loss = objective or usual(samples=self.samples, estimator=self.estimator)
-        if self.noiseless and isinstance(loss, EmpiricalPACBayes | ELBO):
-            raise ValueError(
-                "Without diffusion there is no path KL, which this objective needs: give every "
-                "state a little `diffusion`, or say objective=EmpiricalBayes()."
-            )
-        if not isinstance(loss, AbstractSDEObjective):
-            raise ValueError(f"`objective` must be a loss of an SDE, but is {loss!r}.")
-        if langevin is not None and not isinstance(loss, LogPosterior):
-            raise ValueError(
-                "`langevin` steps follow the log posterior: say objective=LogPosterior()."
-            )
         if isinstance(loss, LogPosterior):
             return replace(self, members=1)._descent(data, loss, training, langevin)
         if self.linear:
@@ -174,6 +165,18 @@ class HybridSDE(AbstractDeclaration):
         if self.both:
             return replace(self._descent(data, loss, training, langevin), init=self._after_library)
         return self._descent(data, loss, training, langevin)
+
+    def check_loss(self, objective: AbstractObjective | None, langevin: Langevin | None) -> None:
+        """A `ValueError` where a loss does not suit the model, or the steps after it."""
+        if self.noiseless and isinstance(objective, EmpiricalPACBayes | ELBO):
+            raise ValueError(
+                "Without diffusion there is no path KL, which this objective needs: give every "
+                "state a little `diffusion`, or say objective=EmpiricalBayes()."
+            )
+        if langevin is not None and not isinstance(objective, LogPosterior):
+            raise ValueError(
+                "`langevin` steps follow the log posterior: say objective=LogPosterior()."
+            )
 
     def _after_library(self, data: Batch, *, key: PRNGKeyArray) -> BayesianSDE:
         """Networks that begin anew beside the library that the data speak for."""
@@ -223,15 +226,17 @@ class HybridSDE(AbstractDeclaration):
     def _descent(
         self,
         data: Batch,
-        loss: AbstractSDEObjective,
+        loss: AbstractObjective,
         training: Training | None,
         langevin: Langevin | None,
     ) -> GradientDescent:
-        solver = loss.solver or self.numerics.solver or default_solver(data)
+        solver = solver_of(loss) or self.numerics.solver or default_solver(data)
+        if isinstance(loss, AbstractSDEObjective):
+            loss = loss.with_solver(solver)
         self._check_diffusion(data)
         return GradientDescent(
             self.init,
-            loss.with_solver(solver),
+            loss,
             training or default_training(data.count),
             langevin,
             finish=lambda model: SDEForecaster(model, solver, self.numerics.step),

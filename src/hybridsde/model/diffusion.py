@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from hybridsde._linear import inverse, solve_lower
-from hybridsde._parameters import AbstractParameter, Fixed, Positive, Relative
+from hybridsde._parameters import AbstractParameter, Fixed, Positive, Relative, refuse_numbers
 from hybridsde._types import Array, Float, Numbers, Scalar
 
 
@@ -122,6 +122,12 @@ def constant_diffusion(value: Numbers, states: tuple[str, ...]) -> AbstractDiffu
 
 def function_diffusion(function: Callable, states: tuple[str, ...]) -> FunctionDiffusion:
     """A state-dependent G, after a dry run on shapes alone."""
+    refuse_numbers(
+        function,
+        "diffusion",
+        "To train them derive the module from `hs.AbstractDiffusion`, with `spread` and `whiten`; "
+        "to keep them as they are give a function, such as lambda h, t: module(h).",
+    )
     count = len(states)
     vector = jax.ShapeDtypeStruct((count,), jnp.zeros(()).dtype)
     scalar = jax.ShapeDtypeStruct((), vector.dtype)

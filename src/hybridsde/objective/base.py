@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import jax.random as jr
 
 from hybridsde._streams import Beside, beside
-from hybridsde._types import Array, Float, PRNGKeyArray, Scalar
+from hybridsde._types import Array, Evidence, Float, PRNGKeyArray, Scalar
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
 from hybridsde.estimate import entries, filtered
@@ -42,6 +42,12 @@ class AbstractObjective(eqx.Module):
         """The terms on `batch`, which stands for `total` series."""
 
 
+def solver_of(objective: AbstractObjective) -> AbstractSolver | None:
+    """The scheme that a loss moves paths with, in whichever field; None where it has none."""
+    fields = vars(objective).values()
+    return next((one for one in fields if isinstance(one, AbstractSolver)), None)
+
+
 class AbstractSDEObjective(AbstractObjective):
     """A loss of a Bayesian SDE, with the scheme that moves its paths and the estimator of ln p(Y).
 
@@ -52,7 +58,7 @@ class AbstractSDEObjective(AbstractObjective):
     """
 
     samples: eqx.AbstractVar[int]
-    estimator: eqx.AbstractVar[str]
+    estimator: eqx.AbstractVar[Evidence]
     solver: eqx.AbstractVar[AbstractSolver | None]
 
     def __check_init__(self):

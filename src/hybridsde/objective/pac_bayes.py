@@ -4,7 +4,7 @@ import math
 
 import equinox as eqx
 
-from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde._types import Array, Evidence, Float, PathKL, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.data.checks import check_whole
 from hybridsde.model import BayesianSDE
@@ -28,8 +28,8 @@ class EmpiricalPACBayes(AbstractSDEObjective):
 
     samples: int = eqx.field(static=True, default=2)
     delta: float = eqx.field(static=True, default=0.05)
-    path_kl: str = eqx.field(static=True, default="mean")
-    estimator: str = eqx.field(static=True, default="auto")
+    path_kl: PathKL = eqx.field(static=True, default="mean")
+    estimator: Evidence = eqx.field(static=True, default="auto")
     gate_values: int = eqx.field(static=True, default=1)
     """|Γ|: how many values γ is chosen from. Enters as ln|Γ|; 1 where γ is given."""
     strength: float | Float[Array, "*seed"] = 1.0

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 
-from hybridsde._types import PRNGKeyArray
+from hybridsde._types import Evidence, PRNGKeyArray
 from hybridsde.data import Batch
 from hybridsde.model import BayesianMLP, BayesianSDE, SampledNetworks
 from hybridsde.objective.base import AbstractSDEObjective, Terms
@@ -17,7 +17,7 @@ class LogPosterior(AbstractSDEObjective):
     """
 
     samples: int = eqx.field(static=True, default=2)
-    estimator: str = eqx.field(static=True, default="auto")
+    estimator: Evidence = eqx.field(static=True, default="auto")
     solver: AbstractSolver | None = None
 
     def __call__(self, model: BayesianSDE, batch: Batch, total: int, *, key: PRNGKeyArray) -> Terms:

@@ -23,6 +23,7 @@ import pandas as pd
 
 from hybridsde._devices import PATHS_PER_DEVICE
 from hybridsde._parameters import trainable
+from hybridsde._types import Weights
 from hybridsde.data import Batch
 from hybridsde.datasets import lorenz
 from hybridsde.hybrid import HybridSDE
@@ -42,7 +43,7 @@ class Setting:
     method: str = "e-pac-bayes"
     known: str = "none"
     """"all" adds the Lorenz equations, which need three states."""
-    weights: str = "local"
+    weights: Weights = "local"
     samples: int = 16
     length: int = 100
     width: int = 100

@@ -92,6 +92,7 @@ def _forecasts(
             objective=preset.objective("e-pac-bayes"),
             training=replace(preset.training, epochs=1) if alone else preset.training,
             callbacks=() if alone else watch(f"figure: {name}"),
+            progress=False,
             seed=seed,
         )
         ahead = truth.times[0, 1:]

@@ -11,7 +11,7 @@ import numpy as np
 from hybridsde._devices import over_seeds, same_for_seeds
 from hybridsde._parameters import Fixed
 from hybridsde._streams import Beside, beside
-from hybridsde._types import Array, Float, Keys, PRNGKeyArray
+from hybridsde._types import Array, Float, Keys, PRNGKeyArray, Schedule
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import CallbackFactory, Fitted, Langevin, Training, train_many
 from hybridsde.forecast import Ensemble
@@ -68,7 +68,7 @@ class Preset:
     rows: tuple[tuple[str, str], ...] = ROWS
     batch_size: int = 7
     learning_rate: float = 1e-3
-    schedule: str = "constant"
+    schedule: Schedule = "constant"
     mirrored: bool = False
     """Whether mirror images are trained on too."""
     choose_epoch: bool = True

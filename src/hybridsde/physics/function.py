@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from hybridsde._errors import suggest
-from hybridsde._parameters import AbstractParameter, Fixed
+from hybridsde._parameters import AbstractParameter, Fixed, refuse_numbers
 from hybridsde._types import Numbers, Scalar
 from hybridsde.physics.base import AbstractPhysics
 
@@ -116,6 +116,12 @@ def known_drift(
     result names only the states that are known. Numbers are held fixed; pass an
     `AbstractParameter` such as `Bounded` to learn one.
     """
+    refuse_numbers(
+        function,
+        "known_drift",
+        "Give parameters by name, known_drift(function, name=value), or derive the module from "
+        "`hs.AbstractPhysics`, whose numbers are trained.",
+    )
     xi = {
         name: value if isinstance(value, AbstractParameter) else Fixed(jnp.asarray(value, float))
         for name, value in parameters.items()

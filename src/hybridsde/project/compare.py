@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from hybridsde._errors import InputError, InputNotice
+from hybridsde._errors import InputError, notice
 from hybridsde._types import Bool, Float
 from hybridsde.fit import Callback, CallbackFactory, Training
 from hybridsde.forecast import ModelSpec
@@ -165,7 +165,7 @@ def others(project: Project, methods: str) -> list[Candidate]:
         except ValueError as error:
             if methods not in groups:
                 raise InputError(str(error)) from None
-            warnings.warn(f"Left out: {error}", InputNotice, stacklevel=2)
+            notice(f"Left out: {error}")
             continue
         found.append(Candidate(name, OWN, spec))
     return found
@@ -222,7 +222,7 @@ def repeat(
             kept.append(replace(run, metadata=known))
             rows.append({**score_row(table, *judged), "seed": run.seed, "diverged": run.diverged})
     for message in dict.fromkeys(str(one.message) for one in said):
-        warnings.warn(f"{candidate.name}: {message}", InputNotice, stacklevel=2)
+        notice(f"{candidate.name}: {message}")
     scores = pd.DataFrame(rows).assign(method=candidate.method, objective=candidate.objective)
     return Compared(candidate, tuple(kept), scores)
 

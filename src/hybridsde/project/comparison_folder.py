@@ -3,7 +3,6 @@
 import io
 import re
 import shutil
-import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -13,7 +12,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
-from hybridsde._errors import InputError, InputNotice
+from hybridsde._errors import InputError, notice
 from hybridsde._files import make_folder, own_folder, read_text, remove_partial, write_whole
 from hybridsde._types import Bool, Float
 from hybridsde.data.hashing import series_hashes
@@ -153,7 +152,7 @@ def backtest_into(
                     draws=project.settings.forecast.draws,
                 )
             except ValueError as error:
-                warnings.warn(f"No backtest of {method}: {error}", InputNotice, stacklevel=2)
+                notice(f"No backtest of {method}: {error}")
                 break
             found = scaled_by_lead(found, *judged)
             tables.append(found.assign(seed=int(seed), method=method, objective=objective))

@@ -131,6 +131,7 @@ def run_demo(
                 train,
                 **(paper if name == BLACK_BOX else {}),
                 callbacks=() if callbacks is None else callbacks(name),
+                progress=False,
                 seed=seed,
             )
         rows = {name: run.score(test, draws=DRAWS).loc["overall"] for name, run in runs.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from hybridsde._errors import InputError
+from hybridsde._errors import FitFailed, InputError
 from hybridsde._files import make_folder, remove_partial, write_whole
 from hybridsde._memory import check_memory
 from hybridsde.data import Batch, Trajectories
@@ -22,10 +22,17 @@ from hybridsde.project.settings_file import settings_bytes, settings_of
 from hybridsde.project.split import Split, read_split
 from hybridsde.run import Run, certified, fit
 from hybridsde.run.windows import training_windows
-from hybridsde.store.folder import CHECKPOINT, RUN, UNFINISHED, kept_file, save_run
+from hybridsde.store.folder import (
+    CHECKPOINT,
+    RUN,
+    TRIAL_CHECKPOINT,
+    UNFINISHED,
+    kept_file,
+    save_run,
+)
 from hybridsde.store.lock import is_unused, locked
 from hybridsde.store.metadata import Scores
-from hybridsde.store.spec_io import PHYSICS_FILE, physics_source
+from hybridsde.store.spec_io import PHYSICS_FILE, physics_source, write_spec
 
 DATA, SETTINGS = "data.csv", "settings.toml"
 CERTIFIED_SPLIT = 104_729
@@ -61,6 +68,7 @@ class Project:
             check_known(model, split.train)
             _check_scorable(split.test)
             model = settled(model, split.train, settings.train.substeps)
+            write_spec(model)  # what cannot be saved is said before a fit
             if settings.floor is not None:
                 floor_model(settings.floor, model)  # mistakes are told before a fit
         except InputError:
@@ -142,6 +150,7 @@ class Project:
             horizon=self.settings.forecast.horizon,
             callbacks=callbacks,
             checkpoint=checkpoint,
+            progress=False,
             seed=self.settings.train.seed,
         )
         if second is not None:
@@ -169,10 +178,13 @@ class Project:
             else:
                 mark = "This fit is under way, or was stopped: see --resume.\n"
                 write_whole(out / UNFINISHED, mark)
-                run = self._scored(self.fit(out / CHECKPOINT, callbacks))
+                try:
+                    run = self._scored(self.fit(out / CHECKPOINT, callbacks))
+                except FitFailed:  # nothing to go on from: the folder is free for another fit
+                    _tidy(out)
+                    raise
                 save_run(out, run.stored, self.kept_files)
-            for name in (CHECKPOINT, UNFINISHED):
-                (out / name).unlink(missing_ok=True)
+            _tidy(out)
         return run
 
     def fit_beside(self) -> None:
@@ -202,8 +214,17 @@ class Project:
             return None
         model = floor_model(truth, self.model)
         seed = self.settings.train.seed
-        run = fit(model, self.split.train, objective=floor_loss(model), training=BRIEFLY, seed=seed)
+        loss = floor_loss(model)
+        run = fit(
+            model, self.split.train, objective=loss, training=BRIEFLY, progress=False, seed=seed
+        )
         return plain_scores(run.score(self.test, draws=self.settings.forecast.draws))
+
+
+def _tidy(out: Path) -> None:
+    """Remove what is there only while a fit is under way."""
+    for name in (CHECKPOINT, f"{CHECKPOINT}{TRIAL_CHECKPOINT}", UNFINISHED):
+        (out / name).unlink(missing_ok=True)
 
 
 def settled(model: HybridSDE, train: Trajectories, substeps: int | None) -> HybridSDE:

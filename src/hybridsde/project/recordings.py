@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError
+from hybridsde._types import LossName, Reading
 from hybridsde.certify import Certificate, ConformalBand
 from hybridsde.data import Trajectories, read_table
 from hybridsde.data.dates import Calendar
 from hybridsde.forecast import Forecast, StateEstimate
 from hybridsde.forecast.export import future_of
+from hybridsde.forecast.inputs import kept_on
 from hybridsde.project.project import DATA, forecast_settings, plain_scores, split_of
 from hybridsde.project.settings import ForecastSettings
 from hybridsde.project.settings_file import check_settings
@@ -79,7 +81,7 @@ def states_run(
     draws: int | None,
     *,
     smooth: bool,
-    estimator: str = "auto",
+    estimator: Reading = "auto",
     trust: bool,
 ) -> tuple[StateEstimate, Calendar | None]:
     """Every state at every row of recordings, given all of them or those up to it."""
@@ -107,12 +109,14 @@ def forecast_run(
     draws: int | None,
     *,
     begin: str = LAST,
-    estimator: str = "extended",
+    estimator: Reading = "extended",
+    hold_inputs: bool = False,
     trust: bool,
 ) -> tuple[Forecast, Calendar | None]:
     """Forecasts after the last measured row of recordings, or after their first rows.
 
     Inputs are those that the table holds; rows without values at its end are times to forecast.
+    Where it ends before the forecast does, the last ones are kept if `hold_inputs` says so.
     """
     if begin not in (FIRST, LAST):
         raise InputError(f"A forecast begins at the {FIRST} or the {LAST} row, not {begin!r}.")
@@ -122,15 +126,8 @@ def forecast_run(
     if np.any(given < context) or np.any(recordings.lengths < given):
         raise InputError(f"A trajectory has fewer than {context} measured rows. Remove it.")
     interval = recordings.interval or split_of(folder, run).train.interval or 1.0
-    columns = (run.metadata.settings or {}).get("data", {})
-    clock, inputs = future_of(
-        recordings,
-        given - 1,
-        steps,
-        times,
-        interval=interval,
-        interpolation=columns.get("interpolation", "held"),
-    )
+    clock = future_of(recordings, given - 1, steps, times, interval=interval)
+    inputs = kept_on(recordings, clock) if hold_inputs else recordings
     count, shared = draws or settings.draws, settings.paths_per_weight
     found = run.forecast(
         recordings.cut([(n, 0, int(rows)) for n, rows in enumerate(given)]).named(recordings.ids),
@@ -182,7 +179,7 @@ class Certification:
             reference = settings.start(split_of(folder, run).train, context)
         return cls(folder, run, recordings, reference)
 
-    def certify(self, *, loss: str, bound: str, **settings) -> tuple[Certificate, Path]:
+    def certify(self, *, loss: LossName, bound: str, **settings) -> tuple[Certificate, Path]:
         """A certificate, and where it is kept."""
         found = self.run.certify(
             self.data, loss=loss, bound=bound, reference=self.reference, **settings

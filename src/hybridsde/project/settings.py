@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from hybridsde._errors import InputError
 from hybridsde._parameters import AbstractParameter, Bounded, Free
+from hybridsde._types import Learned
 from hybridsde.data import Columns, Trajectories, from_frame, read_table
 from hybridsde.fit import Langevin, Training
 from hybridsde.fit.config import LONGEST
@@ -378,7 +379,7 @@ class Settings(_Table):
         )
 
     @property
-    def _learned(self) -> str | tuple[str, ...]:
+    def _learned(self) -> Learned | tuple[Learned, ...]:
         given = self.model.learned
         return given if isinstance(given, str) else tuple(given)
 

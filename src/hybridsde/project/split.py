@@ -1,7 +1,6 @@
 """Which recordings are trained on, which choose the epoch, and which are kept for scores."""
 
 import io
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from hybridsde._errors import InputError, InputNotice, suggest
+from hybridsde._errors import InputError, notice, suggest
 from hybridsde.data import Columns, Trajectories, from_frame, to_frame
 
 ID, TIME, PART, ORIGIN = "series id", "series time", "series part", "recording"
@@ -173,12 +172,10 @@ def _end_blocks(data: Trajectories, share: float) -> tuple[Trajectories, Traject
         return data, None
     if data.lengths.max() < BLOCK_ROWS:
         count = len(set(data.origins))
-        warnings.warn(
+        notice(
             f"data.validation is {share:g}, but there "
             f"{'is 1 recording' if count == 1 else f'are {count} recordings'} to learn from, none "
-            f"of {BLOCK_ROWS} rows or more: nothing is set apart. Name a recording, or a period.",
-            InputNotice,
-            stacklevel=3,
+            f"of {BLOCK_ROWS} rows or more: nothing is set apart. Name a recording, or a period."
         )
         return data, None
     left, kept = [], []

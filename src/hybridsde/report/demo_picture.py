@@ -22,7 +22,7 @@ LIMIT = 180.0
 def demo_picture(found: Demo) -> Figure:
     """Recordings on the left; on the right one forecast of each model, and what was read off."""
     figure = plt.figure(figsize=(12, 6.2), layout="constrained")
-    left, right = np.ravel(figure.subfigures(1, 2, width_ratios=[1, 2.1], wspace=0.03))
+    left, right = np.array(figure.subfigures(1, 2, width_ratios=[1, 2.1], wspace=0.03))
     _recorded(left, found)
     panels = right.subplots(2, 1, sharex=True, sharey=True)
     for axes, name in zip(panels, (BLACK_BOX, HYBRID), strict=True):

@@ -160,9 +160,11 @@ def _hidden(project: Project) -> list[Text]:
     lines = []
     for name in model.hidden_states:
         given = starts.get(name, "infer")
-        size = f", found by least squares about {typical[name][0]:.3g} ± {typical[name][1]:.3g}"
         how = {"infer": "learned"}.get(str(given), f"given as {given}")
-        lines.append(f"  {name}: start {how}{size if name in typical else ''}")
+        if name in typical:
+            mean, sd = typical[name]
+            how += f", found by least squares about {mean:.3g} ± {sd:.3g}"
+        lines.append(f"  {name}: start {how}")
     return [Text("\n".join(["Unmeasured states:", *lines]))] if lines else []
 
 

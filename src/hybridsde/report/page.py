@@ -14,6 +14,7 @@ from hybridsde.forecast import AbstractStateEstimator, Forecast
 from hybridsde.forecast.calibration import coverage, pit
 from hybridsde.forecast.diagnostics import diagnose
 from hybridsde.hybrid import HybridSDE
+from hybridsde.hybrid.free_run import Left
 from hybridsde.project.project import SETTINGS, forecast_settings, plain_scores, split_of
 from hybridsde.project.split import Split
 from hybridsde.report import drift, panels
@@ -81,6 +82,7 @@ def render(folder: Path, run: Run, split: Split) -> str:
         if hybrid and hybrid.discovered
         else [],
         choice=run.metadata.choice,
+        leaves=[Left.of(one).sentence(name) for name, one in (run.metadata.leaves or {}).items()],
         knowledge=[str(one) for one in knowledge_kept(run, split.train)],
         made_of=drift.made_of(hybrid) if hybrid else "",
         training=panels.training(run.history) if len(run.history) else None,

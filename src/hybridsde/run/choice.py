@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hybridsde._errors import InputNotice
+from hybridsde._errors import InputNotice, notice
 from hybridsde._types import Bool, Float
 from hybridsde.data import Batch, Trajectories
 from hybridsde.forecast.diagnostics import diagnose
@@ -81,12 +81,10 @@ def say_contradiction(run: Run, without: Run, windows: Trajectories) -> None:
     scores = scaled_crps(run, windows), scaled_crps(without, windows)
     if not scores[1] < CLEARLY * scores[0]:
         return
-    warnings.warn(
+    notice(
         "The known equations contradict these data: a library of terms without them forecasts the "
         f"validation recordings better (CRPS {scores[1]:.3g} against {scores[0]:.3g}, in spreads "
-        "of the data). Check equations, parameters and units, or leave an equation out.",
-        InputNotice,
-        stacklevel=4,
+        "of the data). Check equations, parameters and units, or leave an equation out."
     )
 
 

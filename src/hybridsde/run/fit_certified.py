@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from hybridsde._errors import InputError
+from hybridsde._types import Dependence, LossName
 from hybridsde.certify import AbstractLoss
 from hybridsde.certify.two_steps import (
     SAMPLED,
@@ -28,8 +29,8 @@ def fit_certified(
     *,
     prior_fraction: float = 0.5,
     prior_sd: float | None = None,
-    dependence: str = "iid",
-    loss: str | AbstractLoss = "error",
+    dependence: Dependence = "iid",
+    loss: LossName | AbstractLoss = "error",
     posterior: Training | None = None,
     callbacks: Iterable[Callback] = (),
     seed: int = 0,

@@ -1,8 +1,9 @@
 """`fit`: from a declared model and recordings to a run."""
 
+import sys
 import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import jax.random as jr
 import numpy as np
 import pandas as pd
 
-from hybridsde._cache import make_room
-from hybridsde._errors import FitFailed, InputNotice
+from hybridsde._cache import keep_compiled_here, make_room
+from hybridsde._errors import FitFailed, notice
 from hybridsde._types import Bool
 from hybridsde.certify import UsedData
 from hybridsde.data import Batch, Trajectories
@@ -27,10 +28,11 @@ from hybridsde.forecast.plausible import plausible_range
 from hybridsde.forecast.spec import common_step
 from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
 from hybridsde.hybrid.declaration import LIBRARY
-from hybridsde.hybrid.failure import why_not_finite
+from hybridsde.hybrid.failure import parameters_at_limits, why_not_finite
+from hybridsde.hybrid.free_run import leaving
 from hybridsde.hybrid.parameters import Estimates, estimates, same_work
 from hybridsde.model import Standardiser
-from hybridsde.objective import AbstractObjective, AbstractSDEObjective
+from hybridsde.objective import AbstractObjective, solver_of
 from hybridsde.physics import NoPhysics
 from hybridsde.run.calibrate import calibrate
 from hybridsde.run.choice import (
@@ -40,16 +42,17 @@ from hybridsde.run.choice import (
     set_apart,
     with_choice,
 )
+from hybridsde.run.progress_line import progress_line, somebody_looks
+from hybridsde.run.request import check_request
 from hybridsde.run.run import Run
 from hybridsde.run.transfer import begin_from
-from hybridsde.run.windows import forecast_windows, training_batch
+from hybridsde.run.windows import forecast_windows, training_batch, training_windows
+from hybridsde.store.folder import TRIAL_CHECKPOINT
 from hybridsde.store.metadata import RunMetadata
 from hybridsde.store.spec_io import physics_source, write_spec
 
 TRIAL, REST = 0.5, 0.6
 """Of the usual epochs: enough to tell whether a library is beaten, and what is left to do then."""
-TRIAL_CHECKPOINT = ".trial"
-"""Behind the name of a checkpoint: that of the trial."""
 
 
 def fit(
@@ -64,6 +67,7 @@ def fit(
     callbacks: Iterable[Callback] = (),
     checkpoint: str | Path | None = None,
     start_from: Run | None = None,
+    progress: bool | None = None,
     seed: int = 0,
 ) -> Run:
     """Fit a declared model to recordings. The same seed gives the same numbers.
@@ -80,18 +84,56 @@ def fit(
       the same numbers.
     - `start_from`: a run of a latent model; encoder and decoder begin as its, so that latent
       states mean the same.
+    - `progress`: a line that says how far the fit is. By default it is shown in terminals and
+      notebooks, where no `callbacks` are given.
+
+    What is compiled is kept for the next session, as by the commands; `HYBRIDSDE_CACHE=off`
+    switches that off.
     """
-    same = {
-        "validation": validation,
-        "horizon": horizon,
-        "callbacks": tuple(callbacks),
-        "checkpoint": checkpoint,
-        "seed": seed,
-    }
+    keep_compiled_here()
+    check_request(
+        model,
+        data,
+        objective,
+        langevin,
+        validation=validation,
+        horizon=horizon,
+        checkpoint=checkpoint,
+        start_from=start_from,
+    )
+    callbacks = tuple(callbacks)
+    if progress is None:
+        progress = not callbacks and somebody_looks(sys.stderr)
     free = objective is None and langevin is None and start_from is None
-    if isinstance(model, HybridSDE) and model.undecided and free:
-        return _fit_chosen(model, data, training, **same)
-    return _fit(model, data, objective, training, langevin, start_from, **same)
+    with progress_line(progress) as line:
+        same = {
+            "validation": validation,
+            "horizon": horizon,
+            "callbacks": (*callbacks, *line),
+            "checkpoint": checkpoint,
+            "seed": seed,
+        }
+        if isinstance(model, HybridSDE) and model.undecided and free:
+            run = _fit_chosen(model, data, training, **same)
+        else:
+            run = _fit(model, data, objective, training, langevin, start_from, **same)
+        run, said = _looked_over(run, data)
+    for one in said:
+        notice(one)
+    return run
+
+
+def _looked_over(run: Run, data: Trajectories) -> tuple[Run, list[str]]:
+    """What a fitted model should not be trusted with, before anybody forecasts with it."""
+    said = parameters_at_limits(run.spec, run.forecaster)
+    if not (isinstance(run.spec, HybridSDE) and isinstance(run.forecaster, SDEForecaster)):
+        return run, said
+    left = leaving(run.spec, run.forecaster, data, run.seed)
+    if not left:
+        return run, said
+    said += [one.sentence(name) for name, one in left.items()]
+    plain = {name: asdict(one) for name, one in left.items()}
+    return replace(run, metadata=replace(run.metadata, leaves=plain)), said
 
 
 def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None, **same) -> Run:
@@ -113,7 +155,10 @@ def _fit_chosen(model: HybridSDE, data: Trajectories, training: Training | None,
     validation = same["validation"]
     if validation is None:
         return _judged_apart(library, wanted, data, training, doubt, same)
-    network = _fit(wanted, data, training=training, **same)
+    try:
+        network = _fit(wanted, data, training=training, **same)
+    except FitFailed as error:
+        return with_choice(library, f"library, though {doubt}: networks failed ({error})")
     windows = forecast_windows(validation, same["horizon"], model.context)
     best = better_of(library, network, windows, doubt, "the validation data")
     if not (isinstance(model.physics, NoPhysics) or model.hidden_states):
@@ -245,6 +290,7 @@ class Prepared:
             noise=found.noise or None,
             plausible=plausible_range(self.model.centred(self.data), self.model.positive),
             epoch=self.data.epoch,
+            usual_step=self.data.interval,
         )
         history = pd.DataFrame(fitted.history).rename_axis("epoch")
         return Run(self.model, fitted.model, history, bool(fitted.diverged), seed, metadata)
@@ -296,8 +342,10 @@ def _fit(
         checkpoint=keeper,
         key=jr.key(seed),
     )
-    if fitted.history and not np.isfinite(fitted.history["loss"]).any():
-        raise FitFailed(why_not_finite(task.model, fitted.model, task.batch))
+    watched = "validation_loss" if "validation_loss" in fitted.history else "loss"
+    if fitted.history and not np.isfinite(fitted.history[watched]).any():
+        pieces = training_windows(task.model, task.data, training)
+        raise FitFailed(why_not_finite(task.model, fitted.model, task.batch, pieces, task.data))
     run = task.run(fitted, seed)
     if validation is None or not run.forecaster.spreads():
         return run
@@ -314,19 +362,17 @@ def say_same_work(model: ModelSpec, found: Iterable[str]) -> None:
     if not isinstance(model, HybridSDE) or model.linear:
         return
     for name in same_work(model, tuple(found)):
-        warnings.warn(
+        notice(
             f"The learned part can do the same work as the parameter {name!r}, so its value is "
             "what the two share. Declare the equation `exact`, or say what the learned part "
-            "`sees`, to tell them apart.",
-            InputNotice,
-            stacklevel=3,
+            "`sees`, to tell them apart."
         )
 
 
 def _leaves_steps_open(objective: AbstractObjective | None, training: Training | None) -> bool:
     """Whether `fit` is to choose the steps of time: no solver and no windows of rows are given."""
-    named = isinstance(objective, AbstractSDEObjective) and objective.solver is not None
-    return not named and (training is None or training.windows is None)
+    named = None if objective is None else solver_of(objective)
+    return named is None and (training is None or training.windows is None)
 
 
 def frozen_drift(run: Run) -> FrozenDrift:

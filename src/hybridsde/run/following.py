@@ -14,6 +14,7 @@ from hybridsde._types import Array, Bool, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Grid, Trajectories
 from hybridsde.forecast import Forecast, ModelSpec, Prediction
 from hybridsde.forecast.future import clock_of, future, labelled, shared_weights
+from hybridsde.forecast.inputs import FutureInputs, driven
 from hybridsde.hybrid import HybridSDE, SDEForecaster
 from hybridsde.hybrid.history import (
     NETWORKS,
@@ -89,19 +90,18 @@ class Follower:
         *,
         steps: int | None = None,
         elapsed: Numbers | None = None,
-        inputs: Numbers | None = None,
+        inputs: FutureInputs | None = None,
         draws: int = 200,
     ) -> Forecast:
         """Sampled futures after the last row; see `Run.forecast`."""
-        if steps is not None and self.interval is not None:
-            elapsed, steps = self.interval * np.arange(1, steps + 1), None
-        clock = clock_of(self.last, times, elapsed, steps)
-        given = None if inputs is None else np.asarray(inputs, float)
-        batch = future(self.last, clock, given, 1, self.spec.clock)
+        clock = clock_of(self.last, times, elapsed, steps, self.interval)
+        moving = driven(self.spec, self.last, clock, inputs)
+        batch = future(self.last, moving, 1, self.spec.clock)
         shared = shared_weights(draws, None)
         path_key, noise_key = jr.split(beside(self.key, Beside.FOLLOWED))
         found = _paths(self.forecaster, self.now, batch, draws, shared, path_key)
         found = replace(found, set_aside=jnp.asarray(self.set_aside)[None])
+        found = found.at(moving.asked)
         return labelled(
             self.spec, self.forecaster, found, self.last, clock, shared, self.plausible, noise_key
         )
@@ -118,6 +118,7 @@ def follow(
     forecaster: object,
     history: Trajectories,
     plausible: tuple[tuple[float, float], ...] | None,
+    usual_step: float | None = None,
     *,
     key: PRNGKeyArray,
 ) -> Follower:
@@ -136,9 +137,9 @@ def follow(
         earlier = without_last(encoded)
     ends = _filter_ends(forecaster, Batch.of(earlier, spec.clock), key)
     nothing = np.zeros((len(history), len(history.states)), bool)
+    step = history.interval or usual_step
     found = Follower(
-        spec, forecaster, last_rows(earlier), last, history.interval, ends, ends, nothing,
-        plausible, key,
+        spec, forecaster, last_rows(earlier), last, step, ends, ends, nothing, plausible, key,
     )  # fmt: skip
     return found if earlier is encoded else found.at_the_end()
 

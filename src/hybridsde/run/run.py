@@ -15,7 +15,7 @@ from hybridsde._errors import InputError
 from hybridsde._files import make_folder
 from hybridsde._memory import check_memory
 from hybridsde._streams import Stream, stream
-from hybridsde._types import Array, Float, Numbers, PRNGKeyArray
+from hybridsde._types import Array, Float, LossName, Numbers, PRNGKeyArray, Reading
 from hybridsde.certify import (
     AbstractLoss,
     Certificate,
@@ -43,6 +43,7 @@ from hybridsde.forecast import (
 from hybridsde.forecast.backtest import origins_of
 from hybridsde.forecast.evaluation import evaluate_values
 from hybridsde.forecast.future import clock_of, forecast
+from hybridsde.forecast.inputs import FutureInputs
 from hybridsde.forecast.sanity import say_nonsense
 from hybridsde.forecast.spec import SAME_STEP
 from hybridsde.hybrid import HybridSDE, SDEForecaster
@@ -125,10 +126,10 @@ class Run:
         *,
         steps: int | None = None,
         elapsed: Numbers | None = None,
-        inputs: Numbers | None = None,
+        inputs: FutureInputs | None = None,
         draws: int = 200,
         paths_per_weight: int | None = None,
-        estimator: str = "extended",
+        estimator: Reading = "extended",
         seed: int | None = None,
     ) -> Forecast:
         """Sampled futures of every trajectory in `history`, after its last row.
@@ -137,10 +138,12 @@ class Run:
         well they explain them. `data.start()` gives the first row alone, as in the paper.
 
         Give `steps` of the usual interval, `times` on the clock of the data (one grid for all, or
-        one row per trajectory), or `elapsed` since each trajectory's last row. `inputs` hold u at
-        those times, one row per trajectory; without them the last inputs are kept. Draws come in
-        groups of `paths_per_weight` that share their weights, which is what splits the variance:
-        four by default, where that divides `draws`. `estimator` reads the history; see `filter`.
+        one row per trajectory), or `elapsed` since each trajectory's last row. A model with inputs
+        must be told what they will be: `inputs` is a record that goes on over those times, such as
+        `test` after `test.start()`, of which every row counts; numbers, one row per time; or
+        "hold", which keeps the last given ones. Draws come in groups of `paths_per_weight` that
+        share their weights, which is what splits the variance: four by default, where that divides
+        `draws`. `estimator` reads the history; see `filter`.
         """
         make_room()
         self.spec.check(history)
@@ -149,7 +152,7 @@ class Run:
             raise ValueError(
                 f"{self.spec.name} looks back at {context} rows, but a series has fewer. Give more."
             )
-        clock = clock_of(history, times, elapsed, steps)
+        clock = clock_of(history, times, elapsed, steps, self.metadata.usual_step)
         self._check_steps(np.concatenate([history.ends[:, None], clock], 1))
         return forecast(
             self.spec,
@@ -164,7 +167,7 @@ class Run:
         )
 
     def _reading(
-        self, estimator: str, history: Trajectories, seed: int | None
+        self, estimator: Reading, history: Trajectories, seed: int | None
     ) -> AbstractForecaster:
         """The forecaster that reads histories as asked for."""
         if estimator == EXTENDED:
@@ -182,7 +185,14 @@ class Run:
         An update takes milliseconds and equals filtering everything at once.
         """
         known = self.metadata.plausible
-        return follow(self.spec, self.forecaster, history, known, key=self._key(seed))
+        return follow(
+            self.spec,
+            self.forecaster,
+            history,
+            known,
+            self.metadata.usual_step,
+            key=self._key(seed),
+        )
 
     def update(
         self,
@@ -220,7 +230,7 @@ class Run:
         self,
         data: Trajectories,
         *,
-        estimator: str = "auto",
+        estimator: Reading = "auto",
         draws: int = 200,
         seed: int | None = None,
     ) -> StateEstimate:
@@ -237,7 +247,7 @@ class Run:
         self,
         data: Trajectories,
         *,
-        estimator: str = "auto",
+        estimator: Reading = "auto",
         draws: int = 200,
         seed: int | None = None,
     ) -> StateEstimate:
@@ -248,7 +258,7 @@ class Run:
         return self._states(data, draws, seed, estimator, smooth=True)
 
     def _states(
-        self, data: Trajectories, draws: int, seed: int | None, estimator: str, *, smooth: bool
+        self, data: Trajectories, draws: int, seed: int | None, estimator: Reading, *, smooth: bool
     ) -> StateEstimate:
         self.spec.check(data)
         check_whole(draws, "draws", least=2)
@@ -286,7 +296,7 @@ class Run:
         horizon: int,
         origins: int | None = None,
         draws: int = 200,
-        estimator: str = "extended",
+        estimator: Reading = "extended",
         seed: int | None = None,
     ) -> pd.DataFrame:
         """Scores by lead time of forecasts from rolling origins, each given all rows before it.
@@ -331,7 +341,7 @@ class Run:
         self,
         data: Trajectories,
         *,
-        loss: str | AbstractLoss = "error",
+        loss: LossName | AbstractLoss = "error",
         reference: Trajectories | None = None,
         seed: int | None = None,
         **request,
@@ -417,7 +427,8 @@ class Run:
     def _scores(self, table: Mapping[str, Array], data: Trajectories) -> pd.DataFrame:
         rows = [*self.spec.observations, "overall"]
         found = pd.DataFrame({name: np.asarray(table[name]) for name in SCORES}, rows)
-        say_nonsense(found, float(table["implausible"][-1]), data, self.spec.context)
+        calibrated, context = self.metadata.calibration is not None, self.spec.context
+        say_nonsense(found, float(table["implausible"][-1]), data, context, calibrated=calibrated)
         return found
 
     def _check_room(self, draws: int, rows: int) -> None:

@@ -27,6 +27,8 @@ from hybridsde.store.spec_io import PHYSICS_FILE, physics_source, read_spec, wri
 
 RUN, WEIGHTS, HISTORY = "run.json", "weights.safetensors", "history.csv"
 CHECKPOINT, UNFINISHED = "checkpoint", "unfinished"
+TRIAL_CHECKPOINT = ".trial"
+"""Behind the name of a checkpoint: that of a trial of networks beside a library."""
 NEEDED = ("spec", "forecaster", "metadata", "sha256", "diverged", "seed", "versions")
 TABLES = ("spec", "forecaster", "metadata", "sha256", "versions", "machine")
 MOST_JSON = 2**28

@@ -34,6 +34,8 @@ class RunMetadata:
     """Standard deviations of the training data, as the model sees them."""
     interval: float | None = None
     """The step of time that all rows share, where the system needs one."""
+    usual_step: float | None = None
+    """The usual time between rows of the training recordings."""
     calibration: Mapping[str, float] | None = None
     """What spreads were multiplied with after training, by name."""
     reference: Reference | None = None
@@ -54,6 +56,9 @@ class RunMetadata:
     plausible: tuple[tuple[float, float], ...] | None = None
     """What a forecast of each observation may be, less its offset; draws beyond are counted, and
     cut off there."""
+    leaves: Mapping[str, Mapping[str, float | str]] | None = None
+    """Share of the draws that leave the recorded range when the fitted model is left to itself, the
+    time `after` which they do, and why, by observation; see `hybridsde.hybrid.free_run`."""
     epoch: str | None = None
     """The moment at which times are zero, where they were timestamps."""
     choice: str | None = None
@@ -67,6 +72,7 @@ class RunMetadata:
             "objective": self.objective,
             "spread": list(self.spread),
             "interval": self.interval,
+            "usual_step": self.usual_step,
             "calibration": None if self.calibration is None else dict(self.calibration),
             "reference": None
             if reference is None
@@ -81,6 +87,9 @@ class RunMetadata:
             "plausible": None
             if self.plausible is None
             else [list(ends) for ends in self.plausible],
+            "leaves": None
+            if self.leaves is None
+            else {name: dict(one) for name, one in self.leaves.items()},
             "epoch": self.epoch,
             "choice": self.choice,
         }
@@ -97,6 +106,7 @@ class RunMetadata:
                 objective=str(content["objective"]),
                 spread=tuple(float(one) for one in content["spread"]),
                 interval=content.get("interval"),
+                usual_step=content.get("usual_step"),
                 calibration=content.get("calibration"),
                 reference=None if reference is None else Reference.from_dict(reference),
                 settings=content.get("settings"),
@@ -109,6 +119,7 @@ class RunMetadata:
                 plausible=None
                 if content.get("plausible") is None
                 else tuple((float(low), float(high)) for low, high in content["plausible"]),
+                leaves=content.get("leaves"),
                 epoch=_moment(content.get("epoch")),
                 choice=content.get("choice"),
             )

@@ -56,7 +56,7 @@ def forecasts_along(opened: OpenRun, series: str, changes: Mapping[str, Any]) ->
     """Forecasts of one recording from several of its rows, all rows before given.
 
     `changes` are `inputs` (factors by name) and `parameters` (values by name). After the end of the
-    recording the last inputs stay.
+    recording the last inputs stay, which the page says where `held`.
     """
     data = opened.recordings
     if series not in data.ids:
@@ -74,6 +74,7 @@ def forecasts_along(opened: OpenRun, series: str, changes: Mapping[str, Any]) ->
     return {
         "id": series,
         "part": opened.part_of(series),
+        "held": bool(opened.run.spec.inputs),
         **recorded(whole, 0),
         "origins": [
             {"given": rows, "forecast": bands(found, n, int((clock[n] <= last).sum()))}

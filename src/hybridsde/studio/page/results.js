@@ -23,7 +23,7 @@ function forecastSection(name, model, alive) {
       c.recorded(found, now.state, at.given));
     c.draw("chart-forecast", traces, model.observations[now.state]);
     const part = { test: "Training never saw this recording.", validation: "This recording chose the epoch.", train: "Training saw this recording." };
-    said.textContent = `${found.id}: ${at.given} ${at.given === 1 ? "row" : "rows"} given (filled). Bands hold half and nine tenths of the futures. ${part[found.part]}`;
+    said.textContent = `${found.id}: ${at.given} ${at.given === 1 ? "row" : "rows"} given (filled). Bands hold half and nine tenths of the futures. ${part[found.part]}${found.held ? " After the end of the recording its last inputs are kept." : ""}`;
   }
 
   async function load() {
