@@ -43,7 +43,8 @@ class Recordings:
             if by is not None:
                 raise InputError(f"--by {by} needs the column that names trajectories: data.id.")
             return {name: (name,) for name in self._file_names}
-        wanted = [identity] if by is None else list(dict.fromkeys([identity, by]))
+        source = self.settings.columns.source
+        wanted = list(dict.fromkeys([source(identity), source(identity if by is None else by)]))
         owner: dict[str, str] = {}
         with closing(self._names(wanted)) as parts:
             for part in parts:
@@ -71,7 +72,7 @@ class Recordings:
     @property
     def _file_names(self) -> tuple[str, ...]:
         files = find_files(self.settings.paths(self.folder))
-        return tuple(map(str, files)) if len(files) > 1 else ("0",)
+        return tuple(map(str, files)) if len(files) > 1 else (files[0].stem,)
 
     def _names(self, columns: list[str]) -> Generator[pd.DataFrame, None, None]:
         paths = self.settings.paths(self.folder)
