@@ -52,6 +52,9 @@ def look_content(found: Look) -> dict[str, Any]:
         "interval": f"{data.interval or 0:.4g}{f' {unit}' if unit else ''}",
         "facts": fact_rows(found).reset_index().to_dict("records"),
         "findings": list(found.findings),
+        "doubts": {
+            one.sentence: {"state": one.state, "lines": list(one.lines)} for one in found.doubts
+        },
     }
 
 
