@@ -10,6 +10,7 @@ import pandas as pd
 from hybridsde.data import Columns, Trajectories
 from hybridsde.data.dates import Calendar
 from hybridsde.data.table import lines_of
+from hybridsde.forecast.spec import JITTER
 from hybridsde.project.guessing import guess_table, looks_like_doses, say_missing
 from hybridsde.project.settings import Settings
 from hybridsde.project.settings_file import settings_bytes, settings_of
@@ -248,7 +249,7 @@ class _Seen:
         steps = np.concatenate(gaps) if gaps else np.zeros(0)
         usual = data.interval
         if usual:
-            odd = float(np.mean(np.abs(steps - usual) > 0.05 * usual))
+            odd = float(np.mean(np.abs(steps - usual) > JITTER * usual))
             if odd > 0.02:
                 found.append(
                     f"Times are irregular: {100 * odd:.0f} % of the intervals differ from the "
