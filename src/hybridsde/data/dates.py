@@ -66,7 +66,7 @@ def times_of(
                 f"{place(frame, 0)}, column {column!r}: {str(cells.iloc[0])[:40]!r} is a number, "
                 "but this model was fitted to timestamps. Write times as they were written there."
             )
-        return numbers_of(frame, column, reading), None
+        return numbers_of(frame, column, reading, needed=True), None
     stamps = timestamps(frame, column)
     if unit not in UNITS:
         given = "no unit is given" if unit is None else f"the unit is {unit!r}"

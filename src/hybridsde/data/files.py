@@ -3,6 +3,7 @@
 import csv
 import glob
 import io
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -113,7 +114,7 @@ def _read(path: Path, separator: str) -> pd.DataFrame:
     if path.suffix in (".parquet", ".pq"):
         return _read_parquet(path)
     whole = read_text(path, links=True).replace("\r\n", "\n").replace("\r", "\n")
-    text, comments = _without_comments(whole)
+    text, comments = without_comments(whole)
     if not text.strip():
         raise InputError(f"{path} is empty. It needs a line of column names and a row per time.")
     _check_separator(path, text.split("\n", 1)[0], separator)
@@ -182,10 +183,13 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return frame.assign(**{LINE: np.arange(len(frame)) + 1, SOURCE: str(path)})
 
 
-def _without_comments(text: str) -> tuple[str, int]:
-    """The text after the lines at its head that begin with #, and how many there are."""
+def without_comments(text: str) -> tuple[str, int]:
+    """The text from the column names on, and how many lines stand above.
+
+    These begin with #, or are the one by which Excel knows the separator.
+    """
     place = count = 0
-    while text.startswith("#", place):
+    while text.startswith("#", place) or (place == 0 and re.match(r"(?i)sep=.\r?\n", text)):
         end = text.find("\n", place)
         place, count = (len(text) if end < 0 else end + 1), count + 1
     return text[place:], count

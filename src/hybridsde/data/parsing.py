@@ -68,7 +68,8 @@ class Reading:
         if pd.api.types.is_numeric_dtype(cells):
             found = _to_numbers(cells)
         else:
-            found = _numbers_of_texts(cells.astype(str).str.strip(), self.decimal)
+            texts = cells.astype(str).str.strip().str.replace("\u2212", "-", regex=False)
+            found = _numbers_of_texts(texts, self.decimal)
         return np.where(self.filled(cells), found, np.nan)
 
     def _sentinel(self, cells: pd.Series) -> pd.Series | bool:
@@ -77,7 +78,7 @@ class Reading:
             return False
         return cells.isin(list(_to_numbers(pd.Series(self.missing))))
 
-    def remedy(self, cell: str) -> str:
+    def remedy(self, cell: str, *, needed: bool = False) -> str:
         """What to do about a cell that is not a number."""
         other = _other(self.decimal)
         if re.fullmatch(rf"[+-]?[1-9]\d{{0,2}}\{other}\d{{3}}", cell):
@@ -88,6 +89,8 @@ class Reading:
         if np.isfinite(_numbers_of_texts(pd.Series([cell]), other)[0]):
             mark = "comma" if other == "," else "point"
             return f"Where numbers have a decimal {mark}, say decimal = {_quote(other)}."
+        if needed:
+            return "Correct it, or leave out the row."
         return (
             "Correct it, leave the cell empty where a value is missing, or list what means that: "
             f"missing = [{_quote(cell)}]."
@@ -147,11 +150,16 @@ def as_numbers(frame: pd.DataFrame, name: str, reading: Reading = PLAIN) -> np.n
 
 
 def numbers_of(
-    frame: pd.DataFrame, name: str, reading: Reading = PLAIN, called: str | None = None
+    frame: pd.DataFrame,
+    name: str,
+    reading: Reading = PLAIN,
+    called: str | None = None,
+    *,
+    needed: bool = False,
 ) -> np.ndarray:
     """A column as finite numbers, NaN where it is empty; an `InputError` names any other cell.
 
-    `called` is what the table calls the column.
+    `called` is what the table calls the column. Where it is `needed`, no cell may be missing.
     """
     called = called or name
     numbers = as_numbers(frame, name, reading)
@@ -162,7 +170,7 @@ def numbers_of(
         cell = str(cells.iloc[row]).strip()[:40]
         raise InputError(
             f"{place(frame, row)}, column {called!r}: {cell!r} is not a number. "
-            f"{reading.remedy(cell)}"
+            f"{reading.remedy(cell, needed=needed)}"
         )
     endless = np.flatnonzero(np.abs(numbers) > LARGEST)
     if endless.size:

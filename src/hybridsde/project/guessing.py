@@ -7,7 +7,7 @@ import json
 import keyword
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from hybridsde._errors import InputError, InputNotice
 from hybridsde._files import read_text
 from hybridsde.data import Columns, find_files, raw_table
 from hybridsde.data.dates import TIME_OF_DAY, are_compact_dates, is_timestamp, timestamps
+from hybridsde.data.files import without_comments
 from hybridsde.data.parsing import LARGEST, UNITS, Reading, as_numbers, source_of
 from hybridsde.physics.expression import CONSTANTS, FUNCTIONS
 
@@ -41,6 +42,8 @@ DOSES = ("dose", "dosis", "amt", "amount", "bolus")
 SEPARATORS = (",", ";", "\t", "|", " ")
 LOOKED_AT = 60
 """Lines from which the separator is guessed, and cells from which a column of moments is."""
+MOSTLY_ALIKE = 0.9
+"""Of the lines have as many words as the first where spaces separate columns."""
 STEADY = 0.4
 """A column that changes in fewer rows than this share is taken for an input."""
 MANY_GAPS = 5
@@ -99,20 +102,35 @@ def guess_table(table: Path) -> Guess:
 
 def guess_separator(table: Path) -> str:
     """The one by which the first lines have the most cells, as many as their header."""
-    lines = [line for line in read_text(table, links=True).splitlines() if line.strip()]
-    lines = list(itertools.dropwhile(lambda line: line.startswith("#"), lines))[:LOOKED_AT]
+    text, skipped = without_comments(read_text(table, links=True))
+    head = "\n".join(line for line in text.splitlines()[:LOOKED_AT] if line.strip())
+    rows = {separator: _split(head, separator) for separator in SEPARATORS}
 
-    def fit(separator: str) -> tuple[bool, float, int]:
-        rows = csv.reader(io.StringIO("\n".join(lines)), delimiter=separator, skipinitialspace=True)
-        try:
-            counts = [len(row) for row in rows]
-        except csv.Error:
-            return False, 0.0, 0
-        if not counts or counts[0] < 2:
-            return False, 0.0, 0
-        return True, float(np.mean(np.array(counts) == counts[0])), counts[0]
+    def fit(separator: str) -> tuple[bool, bool, float, int]:
+        header, *others = rows[separator] or [[]]
+        alike = float(np.mean([len(row) == len(header) for row in others])) if others else 1.0
+        named = len(header) > 1 and (separator != " " or alike > MOSTLY_ALIKE)
+        return named, not any('"' in cell for cell in header), alike, len(header)
 
-    return max(SEPARATORS, key=fit)
+    found = max(SEPARATORS, key=fit)
+    if not fit(found)[0]:  # names of columns may stand further below
+        for separator in SEPARATORS[:-1]:
+            sizes = [len(row) for row in rows[separator]]
+            usual = max(set(sizes), key=sizes.count, default=1)
+            if usual > 1 and sizes.count(usual) > MOSTLY * len(sizes):
+                raise InputError(
+                    f"{table}: line {skipped + 1}, {head.splitlines()[0].strip()[:40]!r}, does not "
+                    "name the columns below. Remove the lines above the names of the "
+                    "columns, or begin them with #."
+                )
+    return found
+
+
+def _split(text: str, separator: str) -> list[list[str]]:
+    try:
+        return list(csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True))
+    except csv.Error:
+        return []
 
 
 def guess_decimal(frame: pd.DataFrame, separator: str) -> str:
@@ -382,7 +400,7 @@ class _Table:
         if long is not None:
             states = long[2]
             inputs = [name for name in changing if jumps(self.numbers[name]) or name in named]
-        self._check(states)
+        self._check(states, left_out)
         told = [long[1]] if long else states
         words = [one for name in (*told, *inputs, *doses) for one in self.words[name]]
         return Guess(
@@ -398,14 +416,29 @@ class _Table:
             long[1] if long else None,
             tuple(dict.fromkeys(words)),
             {name: why for name, why in left_out.items() if name and "Unnamed:" not in name},
-            self._notes(words),
+            self._notes(words, left_out),
         )
 
-    def _check(self, states: Sequence[str]) -> None:
+    def _check(self, states: Sequence[str], left_out: Mapping[str, str]) -> None:
+        other = Reading("." if self.decimal == "," else ",")
+        for name in left_out:
+            cells = pd.Series(self.frame[name])
+            wrong = name not in self.moments and name not in self.numeric
+            if wrong and np.isfinite(other.numbers(cells)).mean() > MOSTLY:
+                marks = ("comma", "point") if other.decimal == "," else ("point", "comma")
+                raise InputError(
+                    f"{self.path}: numbers of column {name!r} have a {marks[0]}, as in "
+                    f"{quoted(self.words[name][0])}, those of other columns a decimal {marks[1]}. "
+                    "Write all alike, and without separators of thousands."
+                )
         if not states:
+            named = [
+                f"{name!r} is {why}" for name, why in left_out.items() if "Unnamed" not in name
+            ]
+            because = f": {'; '.join(named[:4])}" if named else ""
             raise InputError(
-                f"{self.path}: no column holds numbers that change in time"
-                f"{self._only()}. A state needs a column of its own."
+                f"{self.path}: no column holds numbers that change in time{self._only()}{because}. "
+                "A state needs a column of its own."
             )
 
     def _only(self) -> str:
@@ -413,8 +446,10 @@ class _Table:
         keys = [name for name in (self.time, self.identity) if name]
         return f" beside {' and '.join(map(repr, keys))}" if keys else ""
 
-    def _notes(self, words: Sequence[str]) -> tuple[str, ...]:
-        found = []
+    def _notes(self, words: Sequence[str], left_out: Mapping[str, str]) -> tuple[str, ...]:
+        shown = (one for one in left_out.items() if one[1] != "empty" and "Unnamed" not in one[0])
+        told = [f"{name} ({why})" for name, why in shown]
+        found = [f"Not used: {', '.join(told)}."] if told else []
         if self.time.lower() not in TIMES and self.time not in self.moments:
             found.append(f"Guessed: {self.time} is the time, because it rises from row to row.")
         if self.separator != "," or self.decimal != ".":

@@ -15,6 +15,7 @@ import numpy as np
 from hybridsde._errors import InputError
 from hybridsde._files import read_text, write_whole
 from hybridsde.data import find_files, raw_table
+from hybridsde.data.files import without_comments
 from hybridsde.project.guessing import are_words
 from hybridsde.project.settings import Settings
 from hybridsde.project.settings_file import MOST_BYTES
@@ -64,9 +65,9 @@ def empty_cells(path: Path, settings: Settings, state: str, lines: Sequence[int]
         raise InputError("This table is not the studio's own copy. Empty the cells where it is.")
     columns, separator = settings.columns, settings.data.separator
     table, wanted = path.parent / TABLE, set(lines)
-    whole = read_text(table).replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    skipped = next((n for n, line in enumerate(whole) if not line.startswith("#")), 0)
-    rows = csv.reader(io.StringIO("\n".join(whole[skipped:])), delimiter=separator)
+    text = read_text(table).replace("\r\n", "\n").replace("\r", "\n")
+    whole, (below, skipped) = text.split("\n"), without_comments(text)
+    rows = csv.reader(io.StringIO(below), delimiter=separator, skipinitialspace=True)
     header = [name.strip() for name in next(rows)]
     source = columns.value or columns.source(state)
     if source not in header:
@@ -77,9 +78,9 @@ def empty_cells(path: Path, settings: Settings, state: str, lines: Sequence[int]
         if begin + 1 not in wanted or len(row) <= place:
             continue
         row[place] = ""
-        text = io.StringIO()
-        csv.writer(text, delimiter=separator, lineterminator="").writerow(row)
-        whole[begin : skipped + before] = text.getvalue().split("\n")
+        written = io.StringIO()
+        csv.writer(written, delimiter=separator, lineterminator="").writerow(row)
+        whole[begin : skipped + before] = written.getvalue().split("\n")
         count += 1
     write_whole(table, "\n".join(whole))
     return count
