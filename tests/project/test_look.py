@@ -134,7 +134,8 @@ def test_findings_name_moments_and_lines_as_the_table_has_them(tmp_path):
     assert found.doubts[0].lines == (101,)
     assert (tmp_path / "tank.csv").read_text().splitlines()[100] == rows[98]
     page = write_look(found, tmp_path / "page.html").read_text()
-    assert "since 2026-03-02 00:00" in page
+    assert '"clock":"time, UTC+01:00"' in page
+    assert '"times":["2026-03-02 00:00:00","2026-03-02 00:05:00"' in page
 
 
 def test_look_goes_on_after_words(tmp_path):

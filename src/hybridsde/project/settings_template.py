@@ -16,17 +16,7 @@ TEMPLATE = """\
 # Lines that begin with # are not used; most of what they say is the default.
 
 [data]
-files = {files}            # a name, or several with * and ?
-{id}
-time = {time}
-{unit}
-states = {states}            # what changes in time and is to be forecast
-{inputs}
-{long}{columns}
-{separator}
-{decimal}
-{missing}
-{left_out}{doses}# hidden_states = []         # states that exist but are never measured
+{data}# hidden_states = []         # states that exist but are never measured
 # positive = []              # states that cannot be zero or less, modelled by their logarithm
 # bounds = {{ {first} = [0, 10] }}  # limits that a state cannot pass; inf where there is none
 # saturates = {{ {first} = [0, 10] }}  # limits of its sensor, where the state goes on beyond
@@ -69,44 +59,55 @@ def settings_template(table: Path, folder: Path, name: str | None = None) -> str
 def template_of(guess: Guess, table: Path, folder: Path, name: str | None = None) -> str:
     """Settings that say what was guessed about a table."""
     states = [guess.names[one] for one in guess.states]
-    inputs = [guess.names[one] for one in guess.inputs]
-    columns = {one: source for one, source in guess.columns.items() if source not in guess.doses}
     return TEMPLATE.format(
         name=name or table.with_suffix(".toml").name,
-        files=quoted(os.path.relpath(table, folder)),
-        id=f"id = {quoted(guess.id)}"
-        if guess.id
-        else '# id = "run"               # names the trajectory',
-        time=quoted(guess.time),
-        unit=f"unit = {quoted(guess.unit):<20} # one unit of time in the equations"
-        if guess.unit
-        else '# unit = "day"             # for axes; needed where times are timestamps',
-        states=_listed(states),
-        inputs=f"inputs = {_listed(inputs)}    # what drives the system: by name, or it jumps"
-        if inputs
-        else "# inputs = []                # columns that drive the system from outside",
-        long=""
-        if guess.quantity is None or guess.value is None
-        else f"quantity = {quoted(guess.quantity)}       # names what a row measures\n"
-        f"value = {quoted(guess.value)}             # holds it\n",
-        columns=f"columns = {_mapped(columns)}   # names in equations, for columns of the file"
-        if columns
-        else '# columns = { T = "TI-101.PV" }  # names in equations, for columns of the file',
-        separator=f"separator = {quoted(guess.separator)}"
-        if guess.separator != ","
-        else '# separator = ","',
-        decimal=f"decimal = {quoted(guess.decimal)}              # guessed from the cells"
-        if guess.decimal != "."
-        else '# decimal = "."              # or ",", where numbers are written as 0,5',
-        missing=f"missing = {_listed(guess.missing)}   # cells that mean a missing value"
-        if guess.missing
-        else '# missing = ["Bad Input"]    # cells that mean a missing value, beside empty ones',
-        left_out="".join(
-            f"# Not used: {quoted(one)} ({why}).\n" for one, why in guess.left_out.items()
-        ),
-        doses="".join(_dose(guess, one) for one in guess.doses),
+        data="".join(_data(guess, quoted(os.path.relpath(table, folder)), states)),
         first=states[0],
     )
+
+
+def _data(guess: Guess, files: str, states: Sequence[str]) -> list[str]:
+    """The lines that depend on the table."""
+    inputs = [guess.names[one] for one in guess.inputs]
+    columns = {one: source for one, source in guess.columns.items() if source not in guess.doses}
+    stamped, long = guess.unit is not None, guess.quantity is not None
+    separated, comma = guess.separator != ",", guess.decimal != "."
+    lines = [
+        _line("files", files, "a name, or several with * and ?"),
+        _line("id", quoted(guess.id or "run"), "names the trajectory", used=bool(guess.id)),
+        _line("time", quoted(guess.time), ""),
+        _line("unit", quoted(guess.unit or "day"), UNIT[stamped], used=stamped),
+        _line("states", _listed(states), "what changes in time and is to be forecast"),
+        _line("inputs", _listed(inputs), INPUT[bool(inputs)], used=bool(inputs)),
+    ]
+    if long:
+        lines.append(_line("quantity", quoted(guess.quantity or ""), "names what a row measures"))
+        lines.append(_line("value", quoted(guess.value or ""), "holds it"))
+    mapped = _mapped(columns or {"T": "TI-101.PV"})
+    words = _listed(guess.missing or ("Bad Input",))
+    lines += [
+        _line("columns", mapped, "columns with other names in the file", used=bool(columns)),
+        _line("separator", quoted(guess.separator), GUESSED if separated else "", used=separated),
+        _line("decimal", quoted(guess.decimal), DECIMAL[comma], used=comma),
+        _line("missing", words, "cells that mean a missing value", used=bool(guess.missing)),
+    ]
+    lines += [f"# Not used: {quoted(one)} ({why}).\n" for one, why in guess.left_out.items()]
+    return [*lines, *(_dose(guess, one) for one in guess.doses)]
+
+
+UNIT = ("for axes; needed where times are timestamps", "one unit of time in the equations")
+INPUT = (
+    "columns that drive the system from outside",
+    "what drives the system: by name, or it jumps",
+)
+DECIMAL = ('or ",", where numbers are written as 0,5', "guessed from the cells")
+GUESSED = "guessed from the first lines"
+
+
+def _line(key: str, value: str, comment: str, *, used: bool = True) -> str:
+    """A line of settings; where it is not used, it shows what could be said."""
+    setting = f"{'' if used else '# '}{key} = {value}"
+    return f"{setting:<28} # {comment}\n" if comment else f"{setting}\n"
 
 
 def _dose(guess: Guess, source: str) -> str:

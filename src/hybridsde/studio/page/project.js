@@ -19,18 +19,22 @@ function recordings(look, empty) {
     const odd = (live.outliers[k] || []).filter(([row]) => only < 0 || row === only);
     if (odd.length) traces.push({ x: odd.map((one) => one[1]), y: odd.map((one) => one[2]), mode: "markers",
       name: "sticks out", marker: { size: 11, color: "rgba(0,0,0,0)", line: { color: "#d55e00", width: 2 } } });
+    for (const [row, begin, end, value] of live.still[k] || []) {
+      if (only < 0 || row === only) traces.push({ x: [begin, end], y: [value, value], mode: "lines", name: "stands still",
+        opacity: 0.5, line: { width: 8, color: "#d55e00" }, hoverinfo: "skip" });
+    }
     c.draw("chart-look", traces, live.columns[k], live.clock, { showlegend: !many, hovermode: many ? "closest" : "x unified" });
   };
   const pick = (name, options, label) => field(label, select(options.map((one, k) => [k - (name === "series"), one]),
     which[name], (value) => { which[name] = Number(value); show(); }));
   const card = (value, words) => h("div", { class: "card" }, h("b", {}, String(value)), h("span", {}, words));
   return { show, nodes: [
-    h("div", { class: "cards" }, card(look.trajectories, "recordings"), card(look.rows_in_all, "rows"),
-      card(look.states, "states"), card(look.inputs, "inputs"), card(look.missing, "missing values")),
+    h("div", { class: "cards" }, card(look.trajectories, look.trajectories === 1 ? "recording" : "recordings"), card(look.rows_in_all, "rows"),
+      card(look.states, look.states === 1 ? "state" : "states"), card(look.inputs, look.inputs === 1 ? "input" : "inputs"), card(look.missing, "missing values")),
     h("div", { class: "fields" }, pick("column", live.columns, "column"),
       pick("series", ["all", ...live.series.map((one) => one.id)], "recording")),
     chart("chart-look", "Recordings along time"),
-    look.findings.length ? h("ul", { class: "plain" }, look.findings.map((line) => h("li", {}, line, empty(look.doubts[line]))))
+    look.findings.length ? h("ul", { class: "plain" }, look.findings.map((line) => h("li", {}, marked(line), empty(look.doubts[line]))))
       : h("p", {}, "Nothing looks odd."),
     h("details", {}, h("summary", {}, "Numbers of every state"),
       table(["state", "values", "missing", "lowest", "highest", "spread", "noise at most", "outliers", "stuck"],
