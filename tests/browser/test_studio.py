@@ -218,6 +218,20 @@ def test_words_among_numbers_are_read_as_missing(opened, studio):
     assert b"oops" in (studio[1] / "bad" / "recordings.csv").read_bytes()
 
 
+def test_a_long_message_leaves_its_button_whole(opened):
+    page = opened(width=420)
+    page.wait_for_selector("text=Drop a table here")
+    say = "(words) => import('./assets/parts.js').then((parts) => parts.complain(words))"
+    page.evaluate(say, "runs.csv, line 3: 5 cells, but the header names 2 columns. " * 4)
+    close = page.locator("#said button")
+    close.wait_for()
+    box, least = close.bounding_box(), close.evaluate("(one) => one.scrollWidth")
+    assert box is not None
+    assert box["width"] >= least
+    assert box["height"] < 60
+    keep(page, "studio-message")
+
+
 def test_values_that_stick_out_are_emptied_in_the_copy(opened, studio):
     page = opened()
     rows = "\n".join(f"{k},{90 if k == 17 else k % 5 + k / 7:.3f}" for k in range(60))
