@@ -33,5 +33,9 @@ def notice(text: str, category: type[Warning] = InputNotice) -> None:
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """The nearest known name as the end of an error message, or nothing."""
-    near = difflib.get_close_matches(name, list(known), n=1)
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1)
+    if not near:  # in other letters: ti_101 for TI_101
+        small = {one.lower(): one for one in known}
+        near = [small[one] for one in difflib.get_close_matches(name.lower(), small, n=1)]
     return f" Did you mean {near[0]!r}?" if near else ""

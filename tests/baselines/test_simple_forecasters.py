@@ -1,5 +1,7 @@
 """Autoregressions against least squares, precedents against copies of what is asked for."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,17 @@ def test_the_mean_curve_is_that_of_recordings_with_similar_starts():
 def test_settings_are_checked(wrong, message):
     with pytest.raises(ValueError, match=message):
         wrong()
+
+
+def test_a_clock_may_jitter_by_a_few_per_cent():
+    """By 2 s in 5 min, as loggers do; not by a tenth of the interval."""
+    data, rng = driven(2, 60), np.random.default_rng(1)
+    declared = VectorAutoregression(observed=("a", "b"), inputs=("u",), order=1)
+    shaken = replace(data, times=data.times + rng.uniform(-1, 1, data.times.shape) / 150)
+    run = hs.fit(declared, shaken)
+    assert run.metadata.interval == pytest.approx(1, rel=0.01)
+    later = shaken.times[:, 5:9]
+    run.forecast(shaken.start(5), later, inputs=shaken.inputs[:, 5:9], draws=4)
+    shaken.times[0, 30] += 0.1
+    with pytest.raises(ValueError, match="allows for 5 % of it, but a step of the data is"):
+        hs.fit(declared, shaken)

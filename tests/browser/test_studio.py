@@ -195,7 +195,7 @@ def test_a_dropped_table_is_mapped(opened, studio):
     page.wait_for_selector("#chart-look .main-svg")
     assert (studio[1] / "my-tank" / "recordings.csv").read_bytes() == table
     page.select_option("[aria-label='valve is']", "input")
-    page.wait_for_selector(".card:has-text('1inputs'), .card:has-text('1 inputs')")
+    page.wait_for_selector(".card:has-text('1input'), .card:has-text('1 input')")
     page.wait_for_selector("#fit-said:not(:has(.spin))", timeout=PATIENCE)
     assert 'inputs = [\n    "valve",\n]' in (studio[1] / "my-tank" / "settings.toml").read_text()
 
@@ -205,11 +205,43 @@ def test_words_among_numbers_are_read_as_missing(opened, studio):
     rows = "\n".join(f"{k},{'oops' if k == 7 else (k * 7) % 5}" for k in range(30))
     table = f"t,level\n{rows}\n".encode()
     page.set_input_files("#file", {"name": "bad.csv", "mimeType": "text/csv", "buffer": table})
-    page.wait_for_selector("td:has-text('oops')")
-    assert "8\tlevel\toops" in page.inner_text("table")
+    page.wait_for_selector("#chart-look .main-svg", timeout=PATIENCE)
+    assert 'Cells that say "oops" are read as missing' in page.inner_text("main")
+    field = page.get_by_label("cells that mean missing")
+    assert field.input_value() == "oops"
+    field.fill("")
+    field.press("Tab")
+    page.wait_for_selector("td:has-text('oops')", timeout=PATIENCE)
+    assert "9\tlevel\toops" in page.inner_text("table")
     page.click("#blank")
     page.wait_for_selector("#chart-look .main-svg", timeout=PATIENCE)
-    assert b"oops" not in (studio[1] / "bad" / "recordings.csv").read_bytes()
+    assert b"oops" in (studio[1] / "bad" / "recordings.csv").read_bytes()
+
+
+def test_a_long_message_leaves_its_button_whole(opened):
+    page = opened(width=420)
+    page.wait_for_selector("text=Drop a table here")
+    say = "(words) => import('./assets/parts.js').then((parts) => parts.complain(words))"
+    page.evaluate(say, "runs.csv, line 3: 5 cells, but the header names 2 columns. " * 4)
+    close = page.locator("#said button")
+    close.wait_for()
+    box, least = close.bounding_box(), close.evaluate("(one) => one.scrollWidth")
+    assert box is not None
+    assert box["width"] >= least
+    assert box["height"] < 60
+    keep(page, "studio-message")
+
+
+def test_values_that_stick_out_are_emptied_in_the_copy(opened, studio):
+    page = opened()
+    rows = "\n".join(f"{k},{90 if k == 17 else k % 5 + k / 7:.3f}" for k in range(60))
+    table = f"t,level\n{rows}\n".encode()
+    page.set_input_files("#file", {"name": "peak.csv", "mimeType": "text/csv", "buffer": table})
+    page.wait_for_selector("#chart-look .main-svg", timeout=PATIENCE)
+    assert "empty this cell: line 19." in page.inner_text("main")
+    page.click("text=Empty this cell")
+    page.wait_for_selector("text=sticks out from", state="detached", timeout=PATIENCE)
+    assert b"\n17,\n" in (studio[1] / "peak" / "recordings.csv").read_bytes()
 
 
 def test_runs_side_by_side(opened, studio):

@@ -82,6 +82,32 @@ def test_check_says_where_states_without_an_equation_begin(project, tmp_path):
     assert "z: start learned" in result.output
 
 
+def test_check_names_the_scheme_of_a_step_that_is_given(project, tmp_path):
+    (tmp_path / "recordings.csv").write_text((project / "recordings.csv").read_text())
+    text = (project / "settings.toml").read_text().replace("[train]", "[train]\nsubsteps = 4", 1)
+    (tmp_path / "settings.toml").write_text(text)
+    result = call("check", tmp_path / "settings.toml")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"Heun steps of at most [\d.]+ \w+, by train.substeps", plain(result.output))
+
+
+def test_init_says_what_it_guessed_and_names_the_file_it_wrote(tmp_path):
+    rows = [f"{k};{k % 7},5;{'-' if k == 9 else k % 5};{4 if k == 3 else ''}" for k in range(60)]
+    (tmp_path / "b.csv").write_text("\n".join(["t;x;y;amt", *rows]))
+    result = call("init", tmp_path / "b.csv", "--out", tmp_path / "a.toml")
+    assert result.exit_code == 0, result.output
+    said = plain(result.output)
+    assert "Guessed: columns are separated by semicolons, and numbers have a decimal comma." in said
+    assert 'Cells that say "-" are read as missing' in said
+    assert "Left open: column 'amt' is positive in some rows" in said
+    assert "hybridsde check a.toml" in (tmp_path / "a.toml").read_text().splitlines()[0]
+
+
+def plain(output: str) -> str:
+    """Without the ends of lines that a terminal adds."""
+    return " ".join(output.split())
+
+
 def test_check_says_of_zeros_in_one_line(project, tmp_path):
     """And not with a line of the source."""
     table = pd.read_csv(project / "recordings.csv")

@@ -248,3 +248,114 @@ def test_lines_may_end_as_on_any_system(tmp_path, end):
     path.write_bytes(end.join(["# by hand", "t,x", "0,1", "1,2", "2,z", ""]).encode())
     with pytest.raises(hs.InputError, match="line 5, column 'x'"):
         hs.read_csv(path, states=["x"])
+
+
+TAGS = "zeit;TI-101.PV;CONC (mg/l);y\n0;1,5;1.234,5;7\n0,5;Bad Input;999;-\n1;2,5;-3;8\n"
+
+
+@pytest.mark.filterwarnings("ignore:.*missing inputs")
+def test_a_table_of_a_plant_is_read_by_its_settings(tmp_path):
+    """Other names, decimal commas, points between thousands, words for what is missing."""
+    data = read_csv(
+        write(tmp_path, TAGS),
+        states=["T", "c"],
+        inputs=["y"],
+        columns={"T": "TI-101.PV", "c": "CONC (mg/l)", "t": "zeit"},
+        separator=";",
+        decimal=",",
+        missing=["Bad Input", "-"],
+    )
+    np.testing.assert_array_equal(data.times[0], [0, 0.5, 1])
+    np.testing.assert_array_equal(data.values[0], [[1.5, 1234.5], [0, 999], [2.5, -3]])
+    np.testing.assert_array_equal(data.observed[0], [[1, 1], [0, 1], [1, 1]])
+    np.testing.assert_array_equal(data.inputs[0, :, 0], [7, 7, 8])
+    assert data.states == ("T", "c")
+
+
+def test_names_may_change_places():
+    frame = pd.DataFrame({"t": [0.0, 1.0, 2.0], "a": [1.0, 2.0, 4.0], "b": [5.0, 6.0, 8.0]})
+    data = from_frame(frame, Columns(("a", "b"), columns={"a": "b", "b": "a"}))
+    np.testing.assert_array_equal(data.values[0, 0], [5, 1])
+    data = from_frame(frame.assign(c=frame["a"] + 1), Columns(("a",), columns={"a": "c"}))
+    np.testing.assert_array_equal(data.values[0, :, 0], [2, 3, 5])
+
+
+def test_a_number_may_stand_for_missing():
+    frame = pd.DataFrame({"t": [0.0, 1.0, 2.0], "x": [1.0, -999.0, 4.0]})
+    data = from_frame(frame, Columns(("x",), missing=["-999"]))
+    assert data.observed[0, :, 0].tolist() == [True, False, True]
+
+
+def test_quantities_of_a_long_table_may_have_other_names(tmp_path):
+    path = write(tmp_path, "t,tag,value\n0,TI-1.PV,3\n1,TI-1.PV,5\n1,LI-2,7\n2,LI-2,9\n")
+    tags = {"T": "TI-1.PV", "L": "LI-2"}
+    columns = Columns(("T", "L"), quantity="tag", value="value", columns=tags)
+    np.testing.assert_array_equal(read_table(path, columns).values[0], [[3, 0], [5, 7], [0, 9]])
+
+
+NAMED = {"states": ["T", "y"], "time": "zeit", "inputs": [], "id": None, "separator": ";"}
+EUROPEAN = {**NAMED, "decimal": ","}
+
+
+@pytest.mark.parametrize(
+    ("content", "changes", "message"),
+    [
+        (TAGS, {**EUROPEAN, "columns": {"T": "ti_101_pv"}}, r"no column 'ti_101_pv' \(for 'T' in "),
+        (TAGS, {**EUROPEAN, "columns": {"T": "ti_101_pv"}}, "Did you mean 'TI-101.PV'"),
+        (TAGS, {**EUROPEAN, "columns": {"T": "y", "y": "y"}}, "'y' two names"),
+        (TAGS, {**NAMED, "columns": {"T": "TI-101.PV"}}, r"'0,5' is not .*say decimal = \",\""),
+        (
+            TAGS,
+            {**EUROPEAN, "columns": {"T": "TI-101.PV"}},
+            r"line 3, column 'TI-101.PV': 'Bad Input' is not .*missing = \[\"Bad Input\"\]",
+        ),
+        ("zeit;T;y\n0;1.234;1\n1;2.345;2\n", EUROPEAN, "'1.234' is not .*may be 1234 or 1.234"),
+        ("zeit;T;y\n0;1,234;1\n1;2,345;2\n", NAMED, "'1,234' is not .*may be 1234 or 1.234"),
+        ("zeit;T;y\n0;1,5;1\n1;2.5;2\n", EUROPEAN, r"'2.5' is not .*say decimal = \".\""),
+        ("zeit,T,y\n0,1,5,1\n", {**NAMED, "separator": ","}, "written as 0,5.*semicolons"),
+        ("zeit;T;y\n10:00;1;1\n10:05;2;2\n", NAMED, "time of day without a date"),
+        ("zeit;T;y\n01.03.26;1;1\n02.03.26;2;2\n", NAMED, "year of two digits"),
+        (
+            "zeit;T;y\n2026-10-25 02:30;1;1\n2026-10-25 02:30;2;2\n",
+            {**NAMED, "unit": "h"},
+            r"line 3: time 2026-10-25 02:30 is there twice. Clocks that are set back",
+        ),
+    ],
+)
+def test_what_is_wrong_in_a_table_of_a_plant(content, changes, message, tmp_path):
+    with pytest.raises(InputError, match=message) as error:
+        read(write(tmp_path, content), **changes)
+    assert "\n" not in str(error.value)
+
+
+def test_thousands_are_read_where_the_column_shows_what_groups_them(tmp_path):
+    path = write(tmp_path, "t;x\n0;1,234\n1;12.5\n2;1 234.5\n3;1,234,567\n")
+    data = read_csv(path, states=["x"], separator=";")
+    assert data.values[0, :, 0].tolist() == [1234, 12.5, 1234.5, 1234567]
+
+
+def test_a_row_of_units_is_left_out_and_said(tmp_path):
+    path = write(tmp_path, "t,x,note\ns,°C,\n0,1.5,\n1,2,a\n2,2.5,b\n")
+    with pytest.warns(InputNotice, match=r"line 2: read as a row of units \(s, °C\)"):
+        data = read_csv(path, states=["x"])
+    assert data.values[0, :, 0].tolist() == [1.5, 2, 2.5]
+    write(tmp_path, "t,x\n0,bad\n1,2\n2,2.5\n")
+    with pytest.raises(InputError, match="line 2, column 'x': 'bad'"):
+        read_csv(path, states=["x"])
+
+
+def test_timestamps_keep_their_zone(tmp_path):
+    rows = [f"2026-10-25T0{h}:00{zone},{k}" for k, (h, zone) in enumerate(
+        [(1, "+02:00"), (2, "+02:00"), (2, "+01:00"), (3, "+01:00")])]  # fmt: skip
+    data = read_csv(write(tmp_path, "\n".join(["t,x", *rows])), states=["x"], unit="h")
+    assert data.times[0].tolist() == [0, 1, 2, 3]
+    assert data.epoch == "2026-10-25T01:00:00+02:00"
+
+
+def test_dates_with_points_have_the_day_first(tmp_path):
+    path = write(tmp_path, "t,x\n01.02.2026,1\n02.02.2026,2\n")
+    assert read_csv(path, states=["x"], unit="day").times[0].tolist() == [0, 1]
+
+
+def test_a_single_recording_is_called_as_its_file(tmp_path):
+    assert read_csv(write(tmp_path, "t,x\n0,1\n1,2\n", "tank.csv"), states=["x"]).ids == ("tank",)

@@ -364,6 +364,7 @@ def test_a_library_can_go_on_by_an_objective(swung):
         ({"learned": ("library", "library")}, "cannot be learned together"),
         ({"learned": ("library", "network"), "weights": "local"}, "held along a path"),
         ({"terms": ("x*w",)}, "names 'w', but it may depend on x, v"),
+        ({"terms": ("sin(t)",)}, "depend on x, v. The time .* say `autonomous = false`"),
         ({"functions": ("sinus",)}, "`functions` names 'sinus'"),
         ({"degree": 0}, "`degree` must be a whole number"),
         ({"learned": "library", "degree": 60}, "has 3790 coefficients here, more than 1500"),

@@ -86,3 +86,20 @@ def test_groups_depend_on_names_alone():
     names = [f"m{n}" for n in range(7)]
     assert list(in_groups(names, 3)) == [("m0", "m1", "m2"), ("m3", "m4", "m5"), ("m6",)]
     assert pd.Series(names).tolist() == [one for group in in_groups(names, 2) for one in group]
+
+
+@pytest.mark.parametrize("files", ["m.csv", "parts"])
+def test_columns_may_have_other_names(frame, tmp_path, files):
+    renamed = frame.rename(columns={"machine": "Asset ID", "x": "TI-1"})
+    renamed.to_csv(tmp_path / "m.csv", index=False)
+    (tmp_path / "parts").mkdir()
+    if files == "parts":
+        pytest.importorskip("pyarrow")
+        renamed.to_parquet(tmp_path / "parts" / "all.parquet")
+    columns = {"machine": "Asset ID", "x": "TI-1"}
+    found = recordings(tmp_path, files=files, columns=columns)
+    names = list(frame["machine"].unique())
+    assert list(found.members()) == names
+    assert list(found.members("hall")) == ["a", "b"]
+    one = found.of([names[2]])
+    np.testing.assert_allclose(one.values[0, :, 0], frame[frame["machine"] == names[2]]["x"])

@@ -1,8 +1,11 @@
 """Settings files: what they mean, and one line for what is wrong."""
 
+import warnings
+
+import numpy as np
 import pytest
 
-from hybridsde import InputError
+from hybridsde import InputError, InputNotice
 from hybridsde.project.settings_file import check_settings, read_settings
 
 DATA = '[data]\nfiles = "runs.csv"\nstates = ["x", "y"]\n'
@@ -106,3 +109,27 @@ def test_python_that_cannot_be_used(source, message, tmp_path):
     settings = read(tmp_path, DATA + f'[physics]\npython = "{source}"\n')
     with pytest.raises(InputError, match=message):
         settings.build_model(tmp_path, trust=True)
+
+
+def test_doses_that_are_held_are_said(tmp_path):
+    """25 mg at one row would last until the next value, which is never."""
+    rows = [f"{k},{'' if k % 9 == 0 else 3 + k % 4},{25 if k % 9 == 0 else ''}" for k in range(40)]
+    (tmp_path / "a.csv").write_text("\n".join(["t,conc,dose", *rows]))
+    data = {"files": "a.csv", "states": ["conc"], "inputs": ["dose"]}
+    with pytest.warns(InputNotice) as said:
+        check_settings({"data": data}, "here").read_data(tmp_path)
+    (told,) = (str(one.message) for one in said if "as doses are" in str(one.message))
+    assert "The input 'dose' is held from each row to the next, and an empty cell keeps" in told
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        start = {"data": data | {"inputs": [], "hidden_states": ["gut"]}, "start": {"gut": "dose"}}
+        check_settings(start, "here").read_data(tmp_path)
+    assert not any("as doses are" in str(one.message) for one in said)
+
+
+def test_settings_name_columns_decimals_and_missing_words(tmp_path):
+    (tmp_path / "a.csv").write_text("zeit;TI-1\n0;1,5\n1;-\n2;2,5\n")
+    data = {"files": "a.csv", "states": ["T"], "time": "zeit", "columns": {"T": "TI-1"}}
+    data |= {"separator": ";", "decimal": ",", "missing": ["-"]}
+    found = check_settings({"data": data}, "here").read_data(tmp_path)
+    np.testing.assert_array_equal(found.values[0, :, 0], [1.5, 0, 2.5])

@@ -49,6 +49,15 @@ def test_by_time():
     assert split.train.times.max() == 19
 
 
+def test_by_name_beside_a_period():
+    """Validation cities, and the last years of all of them for the test."""
+    split = Split.of(recordings(3), Period(20.0), ["run1"], seed=0)
+    assert split.validation is not None
+    assert split.validation.origins == ("run1",)
+    assert split.validation.times.max() == 19
+    assert set(split.train.origins) == {"run0", "run2"}
+
+
 def test_a_single_long_recording_spares_a_block_after_a_gap():
     split = Split.of(recordings(1, 300), 0.2, 0.15, seed=0)
     assert split.test is not None

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from hybridsde.project.compare import FLOOR, OWN, headline, score_row, summarise, verdict
-from hybridsde.project.comparison_folder import read_scores, scaled_by_lead
+from hybridsde.project.comparison_folder import read_scores
+from hybridsde.project.project import plain_scores, scaled_by_lead
 from hybridsde.report.comparison import comparison_markdown
+from hybridsde.report.overview import lead_table, score_table
 
 BOTH = np.ones(2, bool)
 
@@ -120,9 +122,31 @@ def test_leads_are_judged_in_spreads_too():
     rows = [(lead, name, crps) for lead in (0, 1) for name, crps in
             (("a", 4.0), ("b", 0.1), ("overall", 2.05))]  # fmt: skip
     table = pd.DataFrame(rows, columns=["lead", "obs", "crps"])
+    table = table.assign(rmse=2 * table["crps"], origins=7, coverage90=0.9)
     found = scaled_by_lead(table, np.array([4.0, 0.2]), BOTH)
     overall = found["obs"] == "overall"
     np.testing.assert_allclose(found.loc[overall, "crps_scaled"], 0.75)
     assert found.loc[~overall, "crps_scaled"].isna().all()
     alone = scaled_by_lead(table[table["obs"] != "b"], np.array([4.0]), BOTH[:1])
-    assert alone.columns.tolist() == ["lead", "obs", "crps"]
+    assert alone.columns.tolist() == table.columns.tolist()
+    shown = cells(lead_table(found))
+    assert shown["crps"] == ["0.75", "0.75"]
+    assert shown["rmse"] == ["1.5", "1.5"]
+    assert shown["crps of a"] == ["4", "4"]
+
+
+def cells(table) -> dict[str, list[str]]:
+    """What a table of a terminal shows, by column."""
+    return {str(column.header): list(column.cells) for column in table.columns}
+
+
+def test_scores_of_several_states_together_are_in_spreads():
+    """Not the mean of kilograms and volts."""
+    scores = plain_scores(scores_of([4.0, 0.1]), np.array([4.0, 0.2]), BOTH)
+    assert (scores.shown("crps"), scores.overall["crps"]) == (0.75, 2.05)
+    shown = cells(score_table(scores, ""))
+    assert shown["state"][-1] == "all, in spreads of the data"
+    assert shown["crps"] == ["4", "0.1", "0.75"]
+    alone = plain_scores(scores_of([4.0], ("mass",)), np.array([4.0]), BOTH[:1])
+    assert (alone.in_spreads, alone.shown("crps")) == (False, 4.0)
+    assert cells(score_table(alone, ""))["state"] == ["mass", "all"]

@@ -74,3 +74,13 @@ def test_a_script_fits_what_the_settings_say(tmp_path, monkeypatch, more):
 )
 def test_literals_are_read_back(value):
     assert eval(literal(value)) == value
+
+
+def test_a_script_reads_a_table_as_the_settings_do(tmp_path, monkeypatch):
+    rows = [f"{k};{k % 7},5;{'-' if k == 3 else k % 5}" for k in range(60)]
+    text = "\n".join(["t;TI-101.PV;y", *rows]).encode()
+    path = tmp_path / Workspace(tmp_path).add_table("plant.csv", text)
+    project = Project.open(path)
+    script = python_text(read_settings(path), "run-1", project.training)
+    assert 'columns={"TI_101_PV": "TI-101.PV"}, decimal=",", missing=("-",)' in script
+    assert called(script, path.parent, monkeypatch)["data"].states == ("TI_101_PV", "y")

@@ -40,7 +40,8 @@ def init(
     """
     from hybridsde._files import write_whole
     from hybridsde.project.example import write_example
-    from hybridsde.project.settings_template import settings_template
+    from hybridsde.project.guessing import guess_table, looks_like_doses
+    from hybridsde.project.settings_template import template_of
 
     if example:
         folder = out or Path("lotka_volterra")
@@ -53,8 +54,14 @@ def init(
     target = out or table.with_suffix(".toml")
     if target.exists():
         raise InputError(f"{target} exists. Choose another name with --out.")
-    text = settings_template(table, target.parent)
-    write_whole(target, text)
+    console = Console()
+    with notices(console):
+        guess = guess_table(table)
+    write_whole(target, template_of(guess, table, target.parent, target.name))
+    for line in guess.notes:
+        typer.echo(line)
+    for name in guess.doses:
+        typer.echo(f"Left open: {looks_like_doses(name)} {target} says the choices.")
     typer.echo(f"Wrote {target}. Add the equations that you know, then: hybridsde check {target}")
 
 
@@ -79,7 +86,8 @@ def look(
         found = looked(source)
     short = {"values": "rows", "missing": "gaps", "lowest": "low", "highest": "high"}
     facts = fact_rows(found).rename(columns=short)  # eighty columns hold them
-    console.print(frame_table(facts, f"{len(found.data)} recordings"))
+    count = len(found.data)
+    console.print(frame_table(facts, f"{count} recordings" if count > 1 else "1 recording"))
     for line in found.findings:
         console.print(f"- {line}", soft_wrap=True, highlight=False, markup=False)
     path = write_look(found, out or source.with_name(f"{source.stem}-look.html"))

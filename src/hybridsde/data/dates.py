@@ -3,20 +3,32 @@
 import re
 import warnings
 from dataclasses import dataclass
+from datetime import timedelta, timezone
 
 import numpy as np
 import pandas as pd
 
 from hybridsde._errors import InputError, notice
-from hybridsde.data.parsing import UNITS, as_numbers, numbers_of, place, source_of
+from hybridsde.data.parsing import (
+    PLAIN,
+    UNITS,
+    Reading,
+    as_numbers,
+    numbers_of,
+    place,
+    source_of,
+)
 
 COMPACT = r"(?:18|19|20|21)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])"
 """YYYYMMDD in four centuries."""
 _ISO = re.compile(r"^(?:\d{4}-\d\d?-\d\d?(?:[T ].*)?|\d{4}-\d\d|\d{8}T\d{4,6}.*)$")
 _YEAR_FIRST = re.compile(r"^(\d{4})([/.])(\d\d?)\2(\d\d?)(?=$|[T ])")
 _NUMERIC = re.compile(r"^(\d{1,2})([/.-])(\d{1,2})\2(\d{4})(?:[T ,]+(\S.*))?$")
+TIME_OF_DAY = re.compile(r"^\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s*[ap]m)?$", re.IGNORECASE)
+_SHORT_YEAR = re.compile(r"^\d{1,2}([/.-])\d{1,2}\1(?:\d\d)?(?=$|[T ,])")
 _MONTH = r"(?i)\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
 _CLOCK = r"[T ]\d\d(?::?\d\d){0,2}(?:\.\d+)?"
+_OFFSET = re.compile(rf"{_CLOCK}\s*([+-])(\d\d):?(\d\d)?$")
 _ZONE = re.compile(rf"{_CLOCK}\s*(?:Z|UTC|[+-]\d\d(?::?\d\d)?)$")
 
 
@@ -29,11 +41,15 @@ def are_compact_dates(cells: pd.Series, least: int = 2) -> bool:
 
 
 def times_of(
-    frame: pd.DataFrame, column: str, unit: str | None, epoch: str | None = None
+    frame: pd.DataFrame,
+    column: str,
+    unit: str | None,
+    epoch: str | None = None,
+    reading: Reading = PLAIN,
 ) -> tuple[np.ndarray, str | None]:
     """Numbers as they are; timestamps in `unit` since `epoch`, or since the first of all.
 
-    Also that moment, as text; None where times are numbers.
+    Also that moment, as text, in the time zone of the first row; None where times are numbers.
     """
     cells = pd.Series(frame[column])
     missing = np.flatnonzero(cells.isna() | (cells.astype(str).str.strip() == ""))
@@ -43,14 +59,14 @@ def times_of(
             "in or drop the row."
         )
     stamped = pd.api.types.is_datetime64_any_dtype(cells)
-    numeric = not stamped and bool(np.isfinite(as_numbers(frame, column)).any())
+    numeric = not stamped and bool(np.isfinite(as_numbers(frame, column, reading)).any())
     if numeric and not are_compact_dates(cells, 2 if epoch is None else 1):
         if epoch is not None:
             raise InputError(
                 f"{place(frame, 0)}, column {column!r}: {str(cells.iloc[0])[:40]!r} is a number, "
                 "but this model was fitted to timestamps. Write times as they were written there."
             )
-        return numbers_of(frame, column), None
+        return numbers_of(frame, column, reading, needed=True), None
     stamps = timestamps(frame, column)
     if unit not in UNITS:
         given = "no unit is given" if unit is None else f"the unit is {unit!r}"
@@ -58,10 +74,21 @@ def times_of(
             f"{source_of(frame)}: the times in column {column!r} are timestamps, but {given}. "
             f"Say what one unit of time is in the equations: unit = one of {', '.join(UNITS)}."
         )
-    zone = stamps.dt.tz
-    first = stamps.min() if epoch is None else pd.Timestamp(epoch).tz_convert(zone)
+    first = pd.Timestamp(epoch) if epoch is not None else _as_written(cells, stamps)
     passed = pd.Series(stamps - first).dt.total_seconds()
     return passed.to_numpy() / UNITS[unit], first.isoformat()
+
+
+def _as_written(cells: pd.Series, stamps: pd.Series) -> pd.Timestamp:
+    """The first moment of all, in the time zone that its cell is written in; else in UTC."""
+    row = int(stamps.argmin())
+    first, written = stamps.iloc[row], str(cells.iloc[row]).strip()
+    offset = _OFFSET.search(written)
+    if offset is None:
+        return first
+    sign, hours, minutes = offset.groups()
+    ahead = timedelta(hours=int(hours), minutes=int(minutes or 0))
+    return first.tz_convert(timezone(ahead if sign == "+" else -ahead))
 
 
 @dataclass(frozen=True)
@@ -112,16 +139,37 @@ def _all_read(frame: pd.DataFrame, column: str, texts: pd.Series, found: pd.Seri
     wrong = np.flatnonzero(found.isna())
     if wrong.size:
         row = wrong[0]
+        cell = texts.iloc[row][:40]
+        where = f"{place(frame, row)}, column {column!r}: {cell!r}"
+        if TIME_OF_DAY.fullmatch(cell):
+            raise InputError(
+                f"{where} is a time of day without a date, so nobody can tell a day from the next. "
+                "Write 2026-03-01 14:30, or the time since the beginning as a number."
+            )
+        if _SHORT_YEAR.match(cell):
+            raise InputError(
+                f"{where} has a year of two digits, or none. Write dates as 2026-03-01."
+            )
         other = f", and the first row has {texts.iloc[0][:40]!r}" if row else ""
         raise InputError(
-            f"{place(frame, row)}, column {column!r}: {texts.iloc[row][:40]!r} is neither a number "
-            f"nor a timestamp such as 2026-03-01 14:30{other}. Write all times alike."
+            f"{where} is neither a number nor a timestamp such as 2026-03-01 14:30{other}. Write "
+            "all times alike."
         )
     return found
 
 
+def is_timestamp(cell: str) -> bool:
+    """Whether a cell looks like a moment, at a glance; `timestamps` reads it, or says why not."""
+    shapes = (_ISO, _YEAR_FIRST, _NUMERIC, TIME_OF_DAY, _SHORT_YEAR)
+    lettered = re.search(_MONTH, cell) and re.search(r"\b\d{4}\b", cell)
+    return bool(lettered) or any(shape.match(cell) for shape in shapes)
+
+
 def _day_or_month_first(frame: pd.DataFrame, column: str, texts: pd.Series) -> pd.Series:
-    """01/02/2020: one of two readings, if the rest of the column rules out the other."""
+    """01/02/2020: one of two readings, if the rest of the column rules out the other.
+
+    With points the day is first.
+    """
     parts = texts.str.extract(_NUMERIC)
     _all_read(frame, column, texts, parts[0].where(parts[1] == parts[1].iloc[0]))
     clock = parts[4].fillna("").str.strip()
@@ -137,6 +185,8 @@ def _day_or_month_first(frame: pd.DataFrame, column: str, texts: pd.Series) -> p
     first = next(iter(possible.values()))
     if all(one.equals(first) for one in possible.values()):
         return first
+    if parts[1].iloc[0] == ".":  # nobody writes the month first with points
+        return possible["day"]
     if len(possible) > 1:
         row = int(np.flatnonzero(readings["day"] != readings["month"])[0])
         moments = (readings[name].iloc[row] for name in ("day", "month"))

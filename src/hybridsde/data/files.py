@@ -3,14 +3,15 @@
 import csv
 import glob
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from hybridsde._errors import InputError, suggest
+from hybridsde._errors import InputError, notice, suggest
 from hybridsde._files import read_text, read_whole
 from hybridsde.data.parsing import FILE, LINE, SOURCE
 from hybridsde.data.table import Columns, from_frame
@@ -18,6 +19,8 @@ from hybridsde.data.trajectories import Trajectories
 
 MOST_COLUMNS = 4096
 LONGEST_NAME = 200
+MOSTLY_NUMBERS = 0.9
+"""A column below a unit holds words in fewer cells than the rest."""
 
 
 def read_table(
@@ -28,13 +31,20 @@ def read_table(
     strict: bool = True,
 ) -> Trajectories:
     """Recordings from CSV or Parquet files; a name may hold the wildcards * and ?."""
+    return from_frame(*read_frame(files, columns, separator=separator), strict=strict)
+
+
+def read_frame(
+    files: str | Path | Sequence[str | Path], columns: Columns, *, separator: str = ","
+) -> tuple[pd.DataFrame, Columns]:
+    """The rows of all files as they stand, and what their columns mean."""
     frames = [_read(path, separator) for path in find_files(files)]
     many = len(frames) > 1
     if many and columns.id is None:
         names = [f"{frame[SOURCE].iloc[0]}" for frame in frames]
         frames = [f.assign(**{FILE: n}) for f, n in zip(frames, names, strict=True)]
         columns = replace(columns, id=FILE)
-    return from_frame(pd.concat(frames, ignore_index=True), columns, strict=strict)
+    return pd.concat(frames, ignore_index=True), columns
 
 
 def read_csv(
@@ -46,15 +56,30 @@ def read_csv(
     inputs: Sequence[str] = (),
     unit: str | None = None,
     separator: str = ",",
+    columns: Mapping[str, str] | None = None,
+    decimal: str = ".",
+    missing: Sequence[str] = (),
 ) -> Trajectories:
     """Recordings from CSV files, one row per time and trajectory, in any order.
 
     - `id`: the column that names the trajectory; without it a file is one trajectory.
     - `time`: numbers, or timestamps together with `unit` (s, min, h, day, week, year).
     - `states`, `inputs`: columns of numbers. An empty cell of a state is a missing value.
+    - `columns`: those that have another name in the file, as {"T": "TI-101.PV"}.
+    - `decimal`: "," where numbers are written as 0,5.
+    - `missing`: words that mean a missing value, as ["Bad Input", "-"].
     """
-    columns = Columns(tuple(states), time, id, tuple(inputs), unit)
-    return read_table(files, columns, separator=separator)
+    meaning = Columns(
+        tuple(states),
+        time,
+        id,
+        tuple(inputs),
+        unit,
+        columns=columns or {},
+        decimal=decimal,
+        missing=missing,
+    )
+    return read_table(files, meaning, separator=separator)
 
 
 def find_files(files: str | Path | Sequence[str | Path]) -> list[Path]:
@@ -80,15 +105,15 @@ def find_files(files: str | Path | Sequence[str | Path]) -> list[Path]:
 
 
 def raw_table(path: Path, separator: str = ",") -> pd.DataFrame:
-    """The cells of a file as they stand, for a first look."""
-    return _read(find_files(path)[0], separator).drop(columns=[LINE, SOURCE])
+    """The cells of a file as they stand, for a first look; rows are named by their lines."""
+    return _read(find_files(path)[0], separator).set_index(LINE).drop(columns=[SOURCE])
 
 
 def _read(path: Path, separator: str) -> pd.DataFrame:
     if path.suffix in (".parquet", ".pq"):
         return _read_parquet(path)
     whole = read_text(path, links=True).replace("\r\n", "\n").replace("\r", "\n")
-    text, comments = _without_comments(whole)
+    text, comments = without_comments(whole)
     if not text.strip():
         raise InputError(f"{path} is empty. It needs a line of column names and a row per time.")
     _check_separator(path, text.split("\n", 1)[0], separator)
@@ -106,7 +131,37 @@ def _read(path: Path, separator: str) -> pd.DataFrame:
     frame.columns = [str(name).strip() for name in frame.columns]
     frame[LINE] = lines if len(lines) == len(frame) else np.arange(len(frame)) + comments + 2
     frame[SOURCE] = str(path)
-    return frame.dropna(how="all", subset=[c for c in frame.columns if c not in (LINE, SOURCE)])
+    frame = frame.dropna(how="all", subset=[c for c in frame.columns if c not in (LINE, SOURCE)])
+    return _without_units(frame)
+
+
+_NUMBER = r"^[+-]?[.,]?\d|\d:\d\d|\b\d{4}\b"
+"""How numbers and moments look at a glance."""
+
+
+def _without_units(frame: pd.DataFrame) -> pd.DataFrame:
+    """Without a row of units below the header, which is said.
+
+    Its cells hold no numbers, and there are numbers below all that are filled in a column of them.
+    """
+    cells = frame.drop(columns=[LINE, SOURCE])
+    if len(cells) < 3 or cells.iloc[0].astype(str).str.contains(_NUMBER).any():
+        return frame
+    below = cells.iloc[1:]
+    units = []
+    for name, first in cells.iloc[0].dropna().items():
+        filled = below[name].dropna().astype(str)
+        if not len(filled) or first in set(filled):
+            return frame
+        if filled.str.contains(_NUMBER).mean() > MOSTLY_NUMBERS:
+            units.append(str(first))
+    if not units or not any(below[name].astype(str).str.contains(_NUMBER).all() for name in below):
+        return frame
+    notice(
+        f"{frame[SOURCE].iloc[0]}, line {frame[LINE].iloc[0]}: read as a row of units "
+        f"({', '.join(units)[:60]}), and left out."
+    )
+    return frame.iloc[1:]
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:
@@ -125,10 +180,13 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     return frame.assign(**{LINE: np.arange(len(frame)) + 1, SOURCE: str(path)})
 
 
-def _without_comments(text: str) -> tuple[str, int]:
-    """The text after the lines at its head that begin with #, and how many there are."""
+def without_comments(text: str) -> tuple[str, int]:
+    """The text from the column names on, and how many lines stand above.
+
+    These begin with #, or are the one by which Excel knows the separator.
+    """
     place = count = 0
-    while text.startswith("#", place):
+    while text.startswith("#", place) or (place == 0 and re.match(r"(?i)sep=.\r?\n", text)):
         end = text.find("\n", place)
         place, count = (len(text) if end < 0 else end + 1), count + 1
     return text[place:], count
@@ -149,7 +207,7 @@ def _check_rows(path: Path, text: str, skipped: int, separator: str) -> list[int
             if len(row) > len(header):
                 raise InputError(
                     f"{path}, line {skipped + before + 1}: {len(row)} cells, but the header names "
-                    f"{len(header)} columns. Remove a cell or name its column."
+                    f"{len(header)} columns. Remove a cell or name its column.{_hint(separator)}"
                 )
             begins.append(skipped + before + 1)
             before = rows.line_num
@@ -157,6 +215,12 @@ def _check_rows(path: Path, text: str, skipped: int, separator: str) -> list[int
         where = skipped + rows.line_num
         raise InputError(f"{path}, line {where}: this is not a row of a table: {error}.") from None
     return begins
+
+
+def _hint(separator: str) -> str:
+    if separator != ",":
+        return ""
+    return " Where numbers are written as 0,5, separate columns by semicolons."
 
 
 def _check_header(path: Path, header: list[str]) -> None:

@@ -1,15 +1,26 @@
 """Tables in and out: one row per time and trajectory."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from hybridsde._errors import InputError, notice, suggest
-from hybridsde.data.dates import times_of
-from hybridsde.data.parsing import FILE, LINE, SMALLEST, SOURCE, numbers_of, place, source_of
+from hybridsde._errors import InputError, InputNotice, notice, suggest
+from hybridsde.data.dates import is_timestamp, times_of
+from hybridsde.data.parsing import (
+    FILE,
+    LINE,
+    SMALLEST,
+    SOURCE,
+    Reading,
+    numbers_of,
+    place,
+    source_of,
+)
 from hybridsde.data.trajectories import Trajectories
 
 ID, TIME = "\0id", "\0time"
@@ -33,9 +44,16 @@ class Columns:
     """In a long table: the column that holds its value."""
     epoch: str | None = None
     """The moment that timestamps count from; the first one of the table by default."""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """Columns that have another name in the table, by the name that stands above and in equations:
+    {"T": "TI-101.PV"}. In a long table also quantities."""
+    decimal: str = "."
+    """The decimal mark of numbers: "." or ","."""
+    missing: Sequence[str] = ()
+    """What a cell says where a value is missing, beside nothing at all: "Bad Input"."""
 
     def __post_init__(self):
-        names = [*([self.id] if self.id else []), self.time, *self.states, *self.inputs]
+        names = self.wanted
         for position, name in enumerate(names):
             if name in names[:position]:
                 raise InputError(
@@ -46,6 +64,28 @@ class Columns:
             raise InputError("`states` is empty. Name at least one column that changes in time.")
         if (self.quantity is None) != (self.value is None):
             raise InputError("A long table needs both `quantity` and `value`.")
+        if self.decimal not in (".", ","):
+            raise InputError(f"`decimal` must be '.' or ',', but is {self.decimal!r}.")
+        if isinstance(self.missing, str):
+            raise InputError(f"`missing` must be a list of words: [{self.missing!r}].")
+        sources = list(self.columns.values())
+        for position, source in enumerate(sources):
+            if source in sources[:position]:
+                raise InputError(f"`columns` gives column {source!r} two names. Keep one.")
+
+    @property
+    def reading(self) -> Reading:
+        """How cells become numbers."""
+        return Reading(self.decimal, tuple(self.missing))
+
+    @property
+    def wanted(self) -> list[str]:
+        """All names: of recordings, times, states and inputs."""
+        return [*([self.id] if self.id else []), self.time, *self.states, *self.inputs]
+
+    def source(self, name: str) -> str:
+        """What the table calls the column of this name."""
+        return self.columns.get(name, name)
 
 
 def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) -> Trajectories:
@@ -54,24 +94,11 @@ def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) ->
     `strict` refuses what cannot be learned from: trajectories of one row, and states that are
     constant or never observed.
     """
-    frame = frame.reset_index(drop=True)
-    if not strict and columns.id is not None and columns.id not in frame.columns:
+    named = columns.id is None or {columns.id, columns.source(columns.id)} & set(frame.columns)
+    if not strict and not named:
         columns = replace(columns, id=None)  # one trajectory needs no name
-    frame = _widened(frame, columns)
-    if len(frame) == 0:
-        raise InputError(f"{source_of(frame)} holds no rows. Give at least two times.")
-    for name in _wanted(columns):
-        if name not in frame.columns:
-            shown = [c for c in frame.columns if c not in (LINE, SOURCE, FILE)]
-            raise InputError(
-                f"{source_of(frame)} has no column {name!r}; its columns are "
-                f"{', '.join(map(str, shown))}.{suggest(name, map(str, shown))}"
-            )
-    times, epoch = times_of(frame, columns.time, columns.unit, columns.epoch)
-    clean = pd.DataFrame({TIME: times})
-    clean[ID] = _ids(frame, columns)
-    for name in (*columns.states, *columns.inputs):
-        clean[name] = numbers_of(frame, name)
+    frame, clean, epoch = _cleaned(frame, columns, strict=strict)
+    times = clean[TIME].to_numpy()
     if strict:
         _check_constant(frame, clean, columns)
         if 0 < np.ptp(times) < SMALLEST:
@@ -97,6 +124,78 @@ def from_frame(frame: pd.DataFrame, columns: Columns, *, strict: bool = True) ->
         ids=[str(group[ID].iloc[0]) for group in groups],
     )
     return replace(found, epoch=epoch)
+
+
+def _cleaned(
+    frame: pd.DataFrame, columns: Columns, *, strict: bool
+) -> tuple[pd.DataFrame, pd.DataFrame, str | None]:
+    """The rows of a table under the names of equations, the numbers in them, and the epoch."""
+    frame = frame.reset_index(drop=True)
+    if len(frame) == 0:
+        raise InputError(f"{source_of(frame)} holds no rows. Give at least two times.")
+    frame = _widened(_renamed(frame, columns, strict=strict), columns)
+    _check_present(frame, columns, columns.wanted)
+    times, epoch = times_of(frame, columns.time, columns.unit, columns.epoch, columns.reading)
+    clean = pd.DataFrame({TIME: times})
+    clean[ID] = _ids(frame, columns)
+    for name in (*columns.states, *columns.inputs):
+        clean[name] = numbers_of(frame, name, columns.reading, columns.source(name))
+    return frame, clean, epoch
+
+
+def lines_of(
+    frame: pd.DataFrame, columns: Columns, state: str, rows: Sequence[tuple[str, float]]
+) -> list[int]:
+    """The lines of a table that hold a state in these recordings at these times."""
+    if columns.quantity is not None and columns.value is not None:
+        words = frame[columns.quantity].astype(str).str.strip()
+        frame = frame.loc[words == columns.source(state)]
+        columns = replace(columns, states=(columns.value,), quantity=None, value=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputNotice)
+        frame, clean, _ = _cleaned(frame, replace(columns, inputs=()), strict=False)
+    lines = frame[LINE] if LINE in frame.columns else pd.Series(np.arange(len(frame)))
+    wanted = set(rows)
+    near = np.flatnonzero(clean[TIME].isin([time for _, time in rows]))
+    return sorted(
+        int(lines.iloc[row])
+        for row in near
+        if (clean[ID].iloc[row], clean[TIME].iloc[row]) in wanted
+    )
+
+
+def _renamed(frame: pd.DataFrame, columns: Columns, *, strict: bool) -> pd.DataFrame:
+    """Columns under the names that `columns` gives them.
+
+    A column that is not renamed and has the name of one that is makes way. A table that is not
+    learned from may hold the names of equations already.
+    """
+    wide = columns.quantity is None
+    keys = [name for name in (columns.id, columns.time, columns.quantity, columns.value) if name]
+    names = [name for name in (columns.wanted if wide else keys) if name in columns.columns]
+    if not strict:
+        names = [name for name in names if columns.source(name) in frame.columns]
+    _check_present(frame, columns, [columns.source(name) for name in names])
+    sources = {columns.source(name): name for name in names}
+    kept = [one for one in frame.columns if one in sources or one not in sources.values()]
+    return pd.DataFrame(frame[kept]).rename(columns=sources)
+
+
+MOST_SHOWN = 20
+"""Columns that a message lists."""
+
+
+def _check_present(frame: pd.DataFrame, columns: Columns, names: Sequence[str]) -> None:
+    shown = [str(c) for c in frame.columns if c not in (LINE, SOURCE, FILE)]
+    meant = {source: name for name, source in columns.columns.items()}
+    for name in names:
+        if name not in frame.columns:
+            which = f" (for {meant[name]!r} in `columns`)" if name in meant else ""
+            more = f" and {len(shown) - MOST_SHOWN} more" if len(shown) > MOST_SHOWN else ""
+            raise InputError(
+                f"{source_of(frame)} has no column {name!r}{which}; its columns are "
+                f"{', '.join(shown[:MOST_SHOWN])}{more}.{suggest(name, shown)}"
+            )
 
 
 def to_frame(data: Trajectories, *, id: str = "id", time: str = "t") -> pd.DataFrame:
@@ -140,19 +239,20 @@ def _widened(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """A long table, with a row for each quantity, as one with a column for each."""
     if columns.quantity is None or columns.value is None:
         return frame
-    for name in (columns.quantity, columns.value, columns.time):
-        if name not in frame.columns:
-            near = suggest(name, map(str, frame.columns))
-            raise InputError(f"{source_of(frame)} has no column {name!r}.{near}")
-    names = [str(name).strip() for name in frame[columns.quantity]]
+    keys = [*([columns.id] if columns.id else []), columns.time]
+    _check_present(frame, columns, [columns.quantity, columns.value, *keys])
+    meant = {source: name for name, source in columns.columns.items()}
+    words = [str(name).strip() for name in frame[columns.quantity]]
+    names = [meant.get(word, word) for word in words]
     unknown = [name for name in columns.states if name not in names]
     if unknown:
-        there = ", ".join(sorted(set(names))[:8])
+        there, source = ", ".join(sorted(set(words))[:8]), columns.source(unknown[0])
         raise InputError(
-            f"{source_of(frame)}: column {columns.quantity!r} never names {unknown[0]!r}; it names "
-            f"{there}."
+            f"{source_of(frame)}: column {columns.quantity!r} never names {source!r}; it names "
+            f"{there}.{suggest(source, set(words))}"
         )
-    keys = [*([columns.id] if columns.id else []), columns.time]
+    told = frame.loc[[name in columns.states for name in names]]
+    numbers_of(told, columns.value, columns.reading)  # names the line of a cell that is none
     moments = list(zip(*(frame[key].astype(str) for key in keys), strict=True))
     cells: dict[tuple[tuple[str, ...], str], object] = {}
     for row, (moment, name, cell) in enumerate(
@@ -169,13 +269,10 @@ def _widened(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     return wide.reset_index(drop=True)
 
 
-def _wanted(columns: Columns) -> list[str]:
-    return [*([columns.id] if columns.id else []), columns.time, *columns.states, *columns.inputs]
-
-
 def _ids(frame: pd.DataFrame, columns: Columns) -> pd.Series:
     if columns.id is None:
-        return pd.Series("0", frame.index)
+        sources = frame[SOURCE].unique() if SOURCE in frame.columns else []
+        return pd.Series(Path(sources[0]).stem if len(sources) == 1 else "0", frame.index)
     missing = np.flatnonzero(frame[columns.id].isna())
     if missing.size:
         raise InputError(
@@ -220,11 +317,34 @@ def _check_pairs(frame: pd.DataFrame, clean: pd.DataFrame, columns: Columns) -> 
         one = clean.loc[row]
         whose = "" if columns.id is None else f" of {one[ID]!r}"
         apart = ", or name the column that tells trajectories apart as `id`"
+        cell = frame[columns.time].iloc[row]
+        if _is_set_back(cell):
+            raise InputError(
+                f"{place(frame, row)}: time {cell}{whose} is there twice. Clocks that are set back "
+                "in autumn show an hour twice: write times with their zone, as 2026-10-25 "
+                f"02:30+02:00, or in UTC. Else merge the rows{apart if columns.id is None else ''}."
+            )
         raise InputError(
-            f"{place(frame, row)}: time {one[TIME]:g}{whose} is there twice. Merge the rows"
+            f"{place(frame, row)}: time {str(cell)[:40]}{whose} is there twice. Merge the rows"
             f"{apart if columns.id is None else ''}. Where a column names what a row measures, "
             "say so: `quantity`, and `value` for the column that holds it."
         )
+
+
+def _is_set_back(cell: object) -> bool:
+    """Whether a time without a zone lies in a night in which clocks may be set back."""
+    if not is_timestamp(str(cell)):
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas warns where it must guess a format
+        moment = pd.to_datetime(str(cell), errors="coerce", dayfirst="." in str(cell))
+    return bool(
+        not pd.isna(moment)
+        and moment.tzinfo is None
+        and moment.month in (3, 4, 9, 10, 11)
+        and moment.weekday() == 6
+        and moment.hour < 4
+    )
 
 
 def _say_sorted(frame: pd.DataFrame, clean: pd.DataFrame) -> None:

@@ -21,7 +21,7 @@ from hybridsde.hybrid.numerics import Numerics
 from hybridsde.hybrid.parameters import parameters_of
 from hybridsde.project.members import Recordings
 from hybridsde.project.overrides import with_overrides
-from hybridsde.project.project import Project, plain_scores, settled
+from hybridsde.project.project import Project, judged_by, plain_scores, settled
 from hybridsde.project.settings import Settings, part_of
 from hybridsde.project.split import Split
 from hybridsde.run import Run, fit_each
@@ -163,7 +163,8 @@ def _kept(out: Path, name: str, project: Project, run: Run) -> dict[str, Any]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             table = run.score(project.test, draws=project.settings.forecast.draws)
-        run = replace(run, metadata=replace(run.metadata, test_scores=plain_scores(table)))
+        scores = plain_scores(table, *judged_by(project.split.train, project.test))
+        run = replace(run, metadata=replace(run.metadata, test_scores=scores))
     folder = keep_member(member_folder(out, name), run, project.kept_files)
     scores = {} if run.metadata.test_scores is None else run.metadata.test_scores.overall
     return {

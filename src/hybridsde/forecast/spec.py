@@ -24,7 +24,11 @@ FAR = 1e3
 BELOW = 1e-3
 """A zero of a positive state lies below the smallest value, and this share of it lower."""
 SAME_STEP = 1e-3
-"""Relative difference of two time steps that count as equal."""
+"""Relative difference of two time steps that are equal but for rounding."""
+JITTER = 0.05
+"""How far a step may be from the usual one, as a share of it, for systems that count rows as steps.
+In a step that is so much longer a state moves by as much more, which is little beside what such
+systems miss anyway. `look` calls recordings regular by the same share."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Requirements:
     inputs: bool = True
     """Whether it has a place for inputs."""
     regular: bool = False
-    """Whether all rows must come in equal steps of time."""
+    """Whether all rows must come in equal steps of time, but for `JITTER`."""
     complete: bool = False
     """Whether no value may be missing."""
     whole: bool = False
@@ -274,15 +278,16 @@ def structure_of(spec: ModelSpec, init: Any) -> Any:
 
 
 def common_step(data: Trajectories, name: str, interval: float | None = None) -> float:
-    """The time step that all rows share; a `ValueError` where there is none."""
+    """The time step that all rows share, but for a jitter; a `ValueError` where there is none."""
     steps = np.concatenate([np.diff(t[:n]) for t, n in zip(data.times, data.lengths, strict=True)])
     step = float(np.median(steps)) if interval is None and steps.size else interval or 1.0
-    wrong = np.abs(steps - step) > SAME_STEP * step
+    wrong = np.abs(steps - step) > JITTER * step
     if wrong.any():
         raise ValueError(
-            f"{name} moves in equal steps of time, here of {step:g}, but a step of the data is "
-            f"{steps[wrong][0]:g}. Resample them to a grid, with missing values where it allows "
-            "them, or compare with a system in continuous time."
+            f"{name} moves in equal steps of time, here of {step:g}, and allows for "
+            f"{100 * JITTER:.0f} % of it, but a step of the data is {steps[wrong][0]:g}. Resample "
+            "them to a grid, with missing values where it allows them, or compare with a system in "
+            "continuous time."
         )
     return step
 

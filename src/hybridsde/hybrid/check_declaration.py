@@ -34,6 +34,8 @@ from hybridsde.physics import AbstractPhysics
 from hybridsde.physics.expression import CONSTANTS, FUNCTIONS, SEVERAL, names
 from hybridsde.physics.grammar import parse_formula
 
+KEPT_OUT = " The time is kept out by default: say `autonomous = false` to let it in."
+
 
 def check_declaration(d: AbstractDeclaration) -> None:
     """A `ValueError` that names the field and the remedy."""
@@ -137,7 +139,8 @@ def _check_learned(d: AbstractDeclaration) -> None:
             if found.name not in (*d.features, *CONSTANTS):
                 raise ValueError(
                     f"The term {text!r} names {found.name!r}, but it may depend on "
-                    f"{', '.join(d.features)}." + suggest(found.name, d.features)
+                    f"{', '.join(d.features)}."
+                    + (KEPT_OUT if found.name == "t" else suggest(found.name, d.features))
                 )
 
 

@@ -17,10 +17,10 @@ from hybridsde.hybrid.declaration import ENSEMBLE, LIBRARY, NETWORK
 from hybridsde.objective import AbstractObjective
 from hybridsde.physics import NoPhysics
 from hybridsde.project.floor import BRIEFLY, floor_loss, floor_model
-from hybridsde.project.project import Project, plain_scores
+from hybridsde.project.project import Project, judged_by, plain_scores, scores_in_spreads
 from hybridsde.registry import SIMPLE, SYSTEMS
 from hybridsde.run import Run, fit_many
-from hybridsde.run.choice import measured_in, scaled, spread_of
+from hybridsde.store.metadata import SCALED, SCALED_SCORES
 
 PROPOSED, QUICK, ALL = "proposed", "simple", "all"
 """Which other systems to compare with: none, the simple ones, all of them, or some by name."""
@@ -32,9 +32,6 @@ EVIDENCE, BAYES, PAC_BAYES = "evidence", "bayes", "pac-bayes"
 """Of the learned part: of a library, and of networks without and with the PAC term."""
 Part = tuple[str, str]
 """Method and objective."""
-SCALED = "_scaled"
-"""Behind the name of a score: in spreads of the data, averaged over what is measured."""
-SCALED_SCORES = (f"rmse{SCALED}", f"crps{SCALED}")
 OF = ":"
 """Between a score and the one observation that it is of."""
 EACH = ("rmse", "crps", "coverage90")
@@ -212,13 +209,15 @@ def repeat(
         callbacks=callbacks,
     )
     settings, draws = project.settings.model_dump(), project.settings.forecast.draws
-    judged = spread_of([project.split.train]), measured_in(project.test)
+    judged = judged_by(project.split.train, project.test)
     kept, rows = [], []
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         for run in runs:
             table = run.score(project.test, draws=draws)
-            known = replace(run.metadata, settings=settings, test_scores=plain_scores(table))
+            known = replace(
+                run.metadata, settings=settings, test_scores=plain_scores(table, *judged)
+            )
             kept.append(replace(run, metadata=known))
             rows.append({**score_row(table, *judged), "seed": run.seed, "diverged": run.diverged})
     for message in dict.fromkeys(str(one.message) for one in said):
@@ -241,8 +240,7 @@ def score_row(
     each = table.drop(index="overall")
     if len(each) == 1:
         return row
-    for name in ("rmse", "crps"):
-        row[f"{name}{SCALED}"] = scaled(each[name].to_numpy(float), spread, measured)
+    row |= scores_in_spreads(table, spread, measured)
     for name in EACH:
         values = zip(each.index, each[name].to_numpy(float), strict=True)
         row |= {f"{name}{OF}{observation}": float(value) for observation, value in values}

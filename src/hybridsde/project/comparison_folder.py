@@ -14,7 +14,6 @@ from pandas.api.types import is_numeric_dtype
 
 from hybridsde._errors import InputError, notice
 from hybridsde._files import make_folder, own_folder, read_text, remove_partial, write_whole
-from hybridsde._types import Bool, Float
 from hybridsde.data.hashing import series_hashes
 from hybridsde.fit import CallbackFactory
 from hybridsde.fit.checkpoint import fingerprint
@@ -22,17 +21,15 @@ from hybridsde.forecast import SCORES
 from hybridsde.project.compare import (
     FLOOR,
     OWN,
-    SCALED,
     Candidate,
     compare,
     name_of,
     parts_of,
     seeds_of,
 )
-from hybridsde.project.project import Project
+from hybridsde.project.project import Project, judged_by, scaled_by_lead
 from hybridsde.registry import SYSTEMS
 from hybridsde.run import Run
-from hybridsde.run.choice import measured_in, scaled, spread_of
 from hybridsde.store.folder import RUN, kept_file
 from hybridsde.store.lock import is_unused, locked
 from hybridsde.store.spec_io import PHYSICS_FILE, physics_source
@@ -138,7 +135,7 @@ def backtest_into(
     row, it is left out, and it is said why.
     """
     assert project.split.test is not None
-    judged = spread_of([project.split.train]), measured_in(project.split.test)
+    judged = judged_by(project.split.train, project.split.test)
     tables = []
     for method, objective in parts_of(scores):
         own = (scores["method"] == method) & (scores["objective"] == objective)
@@ -162,24 +159,6 @@ def backtest_into(
     with locked(out):
         write_whole(out / BACKTEST_FILE, table.to_csv(index=False))
     return table
-
-
-def scaled_by_lead(
-    table: pd.DataFrame,
-    spread: Float[np.ndarray, " obs"],
-    measured: Bool[np.ndarray, " obs"],
-) -> pd.DataFrame:
-    """Scores by lead time, with the CRPS of all observations together in spreads too."""
-    if len(spread) == 1:
-        return table
-    each = table.loc[table["obs"] != "overall"]
-    together = {
-        lead: scaled(np.asarray(rows["crps"], float), spread, measured)
-        for lead, rows in each.groupby("lead")
-    }
-    rows = zip(table["lead"], table["obs"], strict=True)
-    found = [together[lead] if name == "overall" else np.nan for lead, name in rows]
-    return table.assign(**{f"crps{SCALED}": found})
 
 
 def _complete(out: Path, scores: pd.DataFrame, seeds: list[int]) -> pd.DataFrame:

@@ -1,5 +1,7 @@
 """Members of a fleet: which trajectories belong to each, and their recordings when asked for."""
 
+import csv
+import io
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ import pandas as pd
 from hybridsde._errors import InputError, suggest
 from hybridsde._files import read_text
 from hybridsde.data import Trajectories, find_files, from_frame
+from hybridsde.data.files import without_comments
 from hybridsde.project.parquet_folder import is_folder, names_in, read_folder
 from hybridsde.project.settings import Settings
 
@@ -43,7 +46,8 @@ class Recordings:
             if by is not None:
                 raise InputError(f"--by {by} needs the column that names trajectories: data.id.")
             return {name: (name,) for name in self._file_names}
-        wanted = [identity] if by is None else list(dict.fromkeys([identity, by]))
+        source = self.settings.columns.source
+        wanted = list(dict.fromkeys([source(identity), source(identity if by is None else by)]))
         owner: dict[str, str] = {}
         with closing(self._names(wanted)) as parts:
             for part in parts:
@@ -71,7 +75,7 @@ class Recordings:
     @property
     def _file_names(self) -> tuple[str, ...]:
         files = find_files(self.settings.paths(self.folder))
-        return tuple(map(str, files)) if len(files) > 1 else ("0",)
+        return tuple(map(str, files)) if len(files) > 1 else (files[0].stem,)
 
     def _names(self, columns: list[str]) -> Generator[pd.DataFrame, None, None]:
         paths = self.settings.paths(self.folder)
@@ -87,10 +91,10 @@ class Recordings:
 
 def _names_of_text(path: Path, columns: list[str], separator: str) -> Iterator[pd.DataFrame]:
     """Some columns of a CSV file, part by part."""
-    lines = read_text(path, links=True).splitlines()
-    comments = next((n for n, line in enumerate(lines) if not line.startswith("#")), 0)
-    header = [name.strip() for name in lines[comments].split(separator)]
-    del lines
+    text, comments = without_comments(read_text(path, links=True))
+    header = next(csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True), [])
+    header = [name.strip() for name in header]
+    del text
     for name in columns:
         if name not in header:
             raise InputError(f"{path} has no column {name!r}.{suggest(name, header)}")

@@ -23,9 +23,9 @@ def read_folder(folder: Path, columns: Columns, ids: Sequence[str] | None = None
     """
     dataset = _dataset(folder)
     wanted = [
-        name
+        columns.source(name)
         for name in (columns.id, columns.time, *columns.states, *columns.inputs)
-        if name is not None and name in dataset.schema.names
+        if name is not None and columns.source(name) in dataset.schema.names
     ]
     if columns.quantity is not None:  # a long table: all its columns are needed
         wanted = list(dataset.schema.names)
@@ -55,10 +55,11 @@ def _filter(dataset: Any, columns: Columns, ids: Sequence[str]) -> Any:
 
     if columns.id is None:
         raise InputError("A folder of Parquet files needs the column that names trajectories: id.")
-    kind = dataset.schema.field(columns.id).type
+    identity = columns.source(columns.id)
+    kind = dataset.schema.field(identity).type
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    return ds.field(columns.id).isin(pa.array(list(ids)).cast(kind))
+    return ds.field(identity).isin(pa.array(list(ids)).cast(kind))
 
 
 def _dataset(folder: Path) -> Any:

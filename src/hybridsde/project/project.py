@@ -11,6 +11,7 @@ import pandas as pd
 from hybridsde._errors import FitFailed, InputError
 from hybridsde._files import make_folder, remove_partial, write_whole
 from hybridsde._memory import check_memory
+from hybridsde._types import Bool, Float
 from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import Callback, Training
 from hybridsde.hybrid import HybridSDE
@@ -21,6 +22,7 @@ from hybridsde.project.settings import ForecastSettings, Settings, part_of
 from hybridsde.project.settings_file import settings_bytes, settings_of
 from hybridsde.project.split import Split, read_split
 from hybridsde.run import Run, certified, fit
+from hybridsde.run.choice import measured_in, scaled, spread_of
 from hybridsde.run.windows import training_windows
 from hybridsde.store.folder import (
     CHECKPOINT,
@@ -31,7 +33,7 @@ from hybridsde.store.folder import (
     save_run,
 )
 from hybridsde.store.lock import is_unused, locked
-from hybridsde.store.metadata import Scores
+from hybridsde.store.metadata import SCALED, SCALED_SCORES, Scores
 from hybridsde.store.spec_io import PHYSICS_FILE, physics_source, write_spec
 
 DATA, SETTINGS = "data.csv", "settings.toml"
@@ -203,7 +205,8 @@ class Project:
     def _scored(self, run: Run) -> Run:
         if self.test is None:
             return run
-        scores = plain_scores(run.score(self.test, draws=self.settings.forecast.draws))
+        table = run.score(self.test, draws=self.settings.forecast.draws)
+        scores = plain_scores(table, *judged_by(self.split.train, self.test))
         known = replace(run.metadata, test_scores=scores, floor=self._floor())
         return replace(run, metadata=known)
 
@@ -218,7 +221,8 @@ class Project:
         run = fit(
             model, self.split.train, objective=loss, training=BRIEFLY, progress=False, seed=seed
         )
-        return plain_scores(run.score(self.test, draws=self.settings.forecast.draws))
+        table = run.score(self.test, draws=self.settings.forecast.draws)
+        return plain_scores(table, *judged_by(self.split.train, self.test))
 
 
 def _tidy(out: Path) -> None:
@@ -259,7 +263,28 @@ def _check_scorable(test: Trajectories | None) -> None:
         )
 
 
-def plain_scores(scores: pd.DataFrame) -> Scores:
+def scores_in_spreads(
+    scores: pd.DataFrame,
+    spread: Float[np.ndarray, " obs"],
+    measured: Bool[np.ndarray, " obs"],
+) -> dict[str, float]:
+    """Overall errors in spreads of the data, each observation counting alike; where there are
+    several.
+    """
+    each = scores.drop(index="overall")
+    if len(each) == 1:
+        return {}
+    return {
+        f"{name}{SCALED}": scaled(each[name].to_numpy(float), spread, measured)
+        for name in ("rmse", "crps")
+    }
+
+
+def plain_scores(
+    scores: pd.DataFrame,
+    spread: Float[np.ndarray, " obs"],
+    measured: Bool[np.ndarray, " obs"],
+) -> Scores:
     """Scores as a run remembers them."""
     rows = {
         str(name): {
@@ -268,7 +293,34 @@ def plain_scores(scores: pd.DataFrame) -> Scores:
         }
         for name, row in scores.iterrows()
     }
-    return Scores(rows.pop("overall"), rows)
+    common = scores_in_spreads(scores, spread, measured)
+    overall = rows.pop("overall") | {n: x if np.isfinite(x) else None for n, x in common.items()}
+    return Scores(overall, rows)
+
+
+def scaled_by_lead(
+    table: pd.DataFrame,
+    spread: Float[np.ndarray, " obs"],
+    measured: Bool[np.ndarray, " obs"],
+) -> pd.DataFrame:
+    """Scores by lead time, with the errors of all observations together in spreads too."""
+    if len(spread) == 1:
+        return table
+    together = {
+        lead: scores_in_spreads(rows.set_index("obs"), spread, measured)
+        for lead, rows in table.groupby("lead")
+    }
+    rows = list(zip(table["lead"], table["obs"], strict=True))
+    found = {
+        score: [together[lead][score] if name == "overall" else np.nan for lead, name in rows]
+        for score in SCALED_SCORES
+    }
+    return table.assign(**found)
+
+
+def judged_by(train: Trajectories, test: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+    """The spread of every observation, and which of them have values to score."""
+    return spread_of([train]), measured_in(test)
 
 
 def forecast_settings(run: Run) -> ForecastSettings:

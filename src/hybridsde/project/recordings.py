@@ -14,7 +14,14 @@ from hybridsde.data.dates import Calendar
 from hybridsde.forecast import Forecast, StateEstimate
 from hybridsde.forecast.export import future_of
 from hybridsde.forecast.inputs import kept_on
-from hybridsde.project.project import DATA, forecast_settings, plain_scores, split_of
+from hybridsde.project.project import (
+    DATA,
+    forecast_settings,
+    judged_by,
+    plain_scores,
+    scaled_by_lead,
+    split_of,
+)
 from hybridsde.project.settings import ForecastSettings
 from hybridsde.project.settings_file import check_settings
 from hybridsde.run import Run
@@ -48,7 +55,14 @@ def score_run(
         raise InputError("A trajectory of one row has nothing to score. Remove it.")
     settings = forecast_settings(run)
     recordings = settings.cut(recordings, run.spec.context)
-    return plain_scores(run.score(recordings, draws=draws or settings.draws)), len(recordings)
+    table = run.score(recordings, draws=draws or settings.draws)
+    return plain_scores(table, *_judged(folder, run, recordings)), len(recordings)
+
+
+def _judged(folder: Path, run: Run, recordings: Trajectories) -> tuple[np.ndarray, np.ndarray]:
+    """Spreads of what the run was fitted to, or of these recordings where it keeps none."""
+    kept = (folder / DATA).exists()
+    return judged_by(split_of(folder, run).train if kept else recordings, recordings)
 
 
 def backtest_run(
@@ -64,7 +78,8 @@ def backtest_run(
     run, recordings = open_run(folder, data, trust=trust)
     settings = forecast_settings(run)
     rows = horizon_of(settings, horizon)
-    return run.backtest(recordings, horizon=rows, origins=origins, draws=draws or settings.draws)
+    table = run.backtest(recordings, horizon=rows, origins=origins, draws=draws or settings.draws)
+    return scaled_by_lead(table, *_judged(folder, run, recordings))
 
 
 def horizon_of(settings: ForecastSettings, asked: int | None) -> int:

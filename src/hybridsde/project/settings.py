@@ -5,12 +5,14 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import pandas as pd
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from hybridsde._errors import InputError
 from hybridsde._parameters import AbstractParameter, Bounded, Free
 from hybridsde._types import Learned
-from hybridsde.data import Columns, Trajectories, from_frame, read_table
+from hybridsde.data import Columns, Trajectories, from_frame
+from hybridsde.data.files import read_frame
 from hybridsde.fit import Langevin, Training
 from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid import HybridSDE
@@ -26,6 +28,7 @@ from hybridsde.objective import (
 )
 from hybridsde.physics import AbstractPhysics, NoPhysics, equations
 from hybridsde.physics.python_file import python_physics
+from hybridsde.project.guessing import say_doses
 from hybridsde.project.parquet_folder import is_folder, read_folder
 from hybridsde.project.split import Part, Period
 from hybridsde.run.windows import forecast_windows
@@ -82,7 +85,12 @@ class DataSettings(_Table):
     quantity: Column | None = None
     """In a long table: the column that names what a row measures; `value` holds it."""
     value: Column | None = None
+    columns: dict[Column, Column] = {}
+    """Columns of the file that have another name in equations: { T = "TI-101.PV" }."""
     separator: Annotated[str, Field(min_length=1, max_length=1)] = ","
+    decimal: Literal[".", ","] = "."
+    missing: list[Annotated[str, Field(min_length=1, max_length=200)]] = []
+    """What a cell says where a value is missing, beside nothing at all."""
     hidden_states: list[Column] = []
     """States that exist but are never measured."""
     angles: list[str] = []
@@ -338,7 +346,18 @@ class Settings(_Table):
     def columns(self) -> Columns:
         """What the columns of the table mean."""
         d = self.data
-        return Columns(tuple(d.states), d.time, d.id, self.inputs, d.unit, d.quantity, d.value)
+        return Columns(
+            tuple(d.states),
+            d.time,
+            d.id,
+            self.inputs,
+            d.unit,
+            d.quantity,
+            d.value,
+            columns=d.columns,
+            decimal=d.decimal,
+            missing=tuple(d.missing),
+        )
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -385,10 +404,20 @@ class Settings(_Table):
 
     def read_data(self, folder: Path) -> Trajectories:
         """The recordings that the settings name; paths are taken from `folder`."""
+        return self.recordings(*self.read_frame(folder))
+
+    def recordings(self, frame: pd.DataFrame, columns: Columns) -> Trajectories:
+        """The recordings in the rows of `read_frame`."""
+        if self.data.interpolation == "held":
+            say_doses(frame, columns, self.data.inputs)
+        return from_frame(frame, columns)
+
+    def read_frame(self, folder: Path) -> tuple[pd.DataFrame, Columns]:
+        """The rows of the files as they stand, and what their columns mean."""
         paths = self.paths(folder)
         if is_folder(paths):
-            return from_frame(read_folder(paths[0], self.columns), self.columns)
-        return read_table(paths, self.columns, separator=self.data.separator)
+            return read_folder(paths[0], self.columns), self.columns
+        return read_frame(paths, self.columns, separator=self.data.separator)
 
     def paths(self, folder: Path) -> list[Path]:
         """The files that the settings name, or one folder of Parquet files."""

@@ -1,42 +1,22 @@
 """A commented settings file from a first look at a table."""
 
-import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
-
-from hybridsde._errors import InputError
-from hybridsde._files import read_text
-from hybridsde.data import raw_table
-from hybridsde.data.parsing import as_numbers
-from hybridsde.project.guessing import check_cells, counts, increases, jumps, usual_unit, varies
-
-TIMES = (
-    "t", "time", "day", "days", "date", "datetime", "timestamp", "hour", "year", "seconds", "ds",
-)  # fmt: skip
-IDS = (
-    "id", "run", "experiment", "trajectory", "series", "subject", "trial", "batch", "unit",
-    "unique_id",
-)  # fmt: skip
-LONG_FRAME = ("unique_id", "ds", "y")
-"""Columns of a table as forecasting libraries write it; others drive the system."""
-INPUTS = ("u", "input", "control", "dose", "command", "setpoint", "inflow")
+from hybridsde.project.guessing import (
+    Guess,
+    guess_table,
+    looks_like_doses,
+    quoted,
+)
 
 TEMPLATE = """\
 # Settings for hybridsde. Check them with:  hybridsde check {name}
 # Lines that begin with # are not used; most of what they say is the default.
 
 [data]
-files = {files}            # a name, or several with * and ?
-{id}
-time = {time}
-{unit}
-states = {states}            # what changes in time and is to be forecast
-{inputs}
-{long}{separator}
-# hidden_states = []         # states that exist but are never measured
+{data}# hidden_states = []         # states that exist but are never measured
 # positive = []              # states that cannot be zero or less, modelled by their logarithm
 # bounds = {{ {first} = [0, 10] }}  # limits that a state cannot pass; inf where there is none
 # saturates = {{ {first} = [0, 10] }}  # limits of its sensor, where the state goes on beyond
@@ -71,148 +51,84 @@ states = {states}            # what changes in time and is to be forecast
 """
 
 
-MOSTLY = 0.5
-"""Of the cells of a column: fewer are not what was measured."""
-MOST_QUANTITIES = 12
-"""A column with more different words does not name quantities."""
+def settings_template(table: Path, folder: Path, name: str | None = None) -> str:
+    """Settings, to stand in `folder` as `name`, for a table whose columns are guessed."""
+    return template_of(guess_table(table), table, folder, name)
 
 
-def settings_template(table: Path, folder: Path, separator: str | None = None) -> str:
-    """Settings, to stand in `folder`, for a CSV file whose columns are guessed."""
-    stored = table.suffix in (".parquet", ".pq")
-    separator = separator or ("," if stored else _separator(table))
-    frame = raw_table(table, separator)
-    numbers = {str(name): as_numbers(frame, name) for name in frame.columns}
-    numeric = [name for name, column in numbers.items() if name and np.isfinite(column).any()]
-    lower = {str(name).lower(): str(name) for name in frame.columns}
-    time = next((lower[name] for name in TIMES if name in lower), None)
-    if time is None:
-        rising = [name for name in numeric if increases(numbers[name])]
-        time = next((name for name in rising if not counts(numbers[name])), None)
-        time = time or next(iter(rising), None)
-    if time is None:
-        check_cells(table, frame, numbers)
-        raise InputError(f"{table}: no column looks like a time. Name one of them t or time.")
-    identity = next((lower[name] for name in IDS if name in lower and lower[name] != time), None)
-    if identity is None:
-        identity = _blocks(frame, time, numeric)
-    usable = [name for name in numeric if name.isidentifier() and name != "t"]
-    changing = [
-        name
-        for name in usable
-        if name not in (time, identity) and varies(numbers[name]) and not counts(numbers[name])
-    ]
-    long = _long(frame, time, identity, numeric)
-    named = [name for name in changing if name.lower() in INPUTS and "v" not in lower]
-    inputs = [name for name in changing if name in named or jumps(numbers[name])]
-    states = [name for name in changing if name not in inputs]
-    if not states:
-        states, inputs = inputs, []
-    if all(name in lower for name in LONG_FRAME):
-        states = [lower["y"]]
-        moved = [name for name in usable if len(np.unique(numbers[name])) > 1]
-        inputs = [name for name in moved if name.lower() not in LONG_FRAME]
-    if long is not None:
-        _, value, states = long
-        inputs = [name for name in inputs if name != value]
-    if not states:
-        check_cells(table, frame, numbers)
-        raise InputError(
-            f"{table}: no column holds numbers that change in time under a name of one word, which "
-            "equations can use. Rename columns."
-        )
-    stamped = np.isnan(numbers[time]).all()
+def template_of(guess: Guess, table: Path, folder: Path, name: str | None = None) -> str:
+    """Settings that say what was guessed about a table."""
+    states = [guess.names[one] for one in guess.states]
     return TEMPLATE.format(
-        name=table.with_suffix(".toml").name,
-        files=json.dumps(os.path.relpath(table, folder), ensure_ascii=False),
-        id=f"id = {_quoted(identity)}"
-        if identity
-        else '# id = "run"               # names the trajectory',
-        time=_quoted(time),
-        unit=f"unit = {_quoted(usual_unit(frame, time)):<20} # one unit of time in the equations"
-        if stamped
-        else '# unit = "day"             # for axes; needed where times are timestamps',
-        states=_listed(states),
-        inputs=f"inputs = {_listed(inputs)}    # what drives the system: by name, or it jumps"
-        if inputs
-        else "# inputs = []                # columns that drive the system from outside",
-        long=""
-        if long is None
-        else f"quantity = {_quoted(long[0])}       # names what a row measures\n"
-        f"value = {_quoted(long[1])}             # holds it\n",
-        separator=f"separator = {separator!r}".replace("'", '"')
-        if separator != ","
-        else '# separator = ","',
+        name=name or table.with_suffix(".toml").name,
+        data="".join(_data(guess, quoted(os.path.relpath(table, folder)), states)),
         first=states[0],
     )
 
 
-def _listed(names: list[str]) -> str:
-    return "[" + ", ".join(map(_quoted, names)) + "]"
+def _data(guess: Guess, files: str, states: Sequence[str]) -> list[str]:
+    """The lines that depend on the table."""
+    inputs = [guess.names[one] for one in guess.inputs]
+    columns = {one: source for one, source in guess.columns.items() if source not in guess.doses}
+    stamped, long = guess.unit is not None, guess.quantity is not None
+    separated, comma = guess.separator != ",", guess.decimal != "."
+    lines = [
+        _line("files", files, "a name, or several with * and ?"),
+        _line("id", quoted(guess.id or "run"), "names the trajectory", used=bool(guess.id)),
+        _line("time", quoted(guess.time), ""),
+        _line("unit", quoted(guess.unit or "day"), UNIT[stamped], used=stamped),
+        _line("states", _listed(states), "what changes in time and is to be forecast"),
+        _line("inputs", _listed(inputs), INPUT[bool(inputs)], used=bool(inputs)),
+    ]
+    if long:
+        lines.append(_line("quantity", quoted(guess.quantity or ""), "names what a row measures"))
+        lines.append(_line("value", quoted(guess.value or ""), "holds it"))
+    mapped = _mapped(columns or {"T": "TI-101.PV"})
+    words = _listed(guess.missing or ("Bad Input",))
+    lines += [
+        _line("columns", mapped, "columns with other names in the file", used=bool(columns)),
+        _line("separator", quoted(guess.separator), GUESSED if separated else "", used=separated),
+        _line("decimal", quoted(guess.decimal), DECIMAL[comma], used=comma),
+        _line("missing", words, "cells that mean a missing value", used=bool(guess.missing)),
+    ]
+    lines += [f"# Not used: {quoted(one)} ({why}).\n" for one, why in guess.left_out.items()]
+    return [*lines, *(_dose(guess, one) for one in guess.doses)]
 
 
-def _long(
-    frame: pd.DataFrame, time: str, identity: str | None, numeric: list[str]
-) -> tuple[str, str, list[str]] | None:
-    """The columns of a long table: which names the quantity, which holds it, and the quantities.
-
-    A column of a few words where times repeat, beside a single one of numbers that change.
-    """
-    keys = [name for name in (identity, time) if name]
-    if not frame.duplicated(keys).any():
-        return None
-    for name in map(str, frame.columns):
-        words = [str(one) for one in frame[name].dropna().unique()[: MOST_QUANTITIES + 1]]
-        told = name not in (*keys, *numeric) and 1 < len(words) <= MOST_QUANTITIES
-        if told and all(word.isidentifier() for word in words):
-            value = _value(frame, identity, [one for one in numeric if one not in keys])
-            if value is not None and not frame.duplicated([*keys, name]).any():
-                return name, value, words
-    return None
+UNIT = ("for axes; needed where times are timestamps", "one unit of time in the equations")
+INPUT = (
+    "columns that drive the system from outside",
+    "what drives the system: by name, or it jumps",
+)
+DECIMAL = ('or ",", where numbers are written as 0,5', "guessed from the cells")
+GUESSED = "guessed from the first lines"
 
 
-def _value(frame: pd.DataFrame, identity: str | None, numeric: list[str]) -> str | None:
-    """The column that holds the values of a long table; None where several may.
-
-    It changes in a recording, and most of its cells are filled: a dose has one, a weight is the
-    same.
-    """
-    columns = [one for one in numeric if one.lower() not in IDS]
-    labels = frame[identity] if identity else pd.Series(0, frame.index)
-    changing = []
-    for one in columns:
-        filled = frame[one].notna()
-        cells = pd.DataFrame({"label": labels[filled], "cell": frame.loc[filled, one]})
-        constant = len(cells.drop_duplicates()) == cells["label"].nunique()
-        if not constant and int(np.sum(filled)) > MOSTLY * len(frame):
-            changing.append(one)
-    return changing[0] if len(changing) == 1 else None
+def _line(key: str, value: str, comment: str, *, used: bool = True) -> str:
+    """A line of settings; where it is not used, it shows what could be said."""
+    setting = f"{'' if used else '# '}{key} = {value}"
+    return f"{setting:<28} # {comment}\n" if comment else f"{setting}\n"
 
 
-def _blocks(frame: pd.DataFrame, time: str, numeric: list[str]) -> str | None:
-    """A column of words that stays the same while times rise: it tells trajectories apart.
-
-    Only where several columns of numbers stand beside it; with one, it may name quantities.
-    """
-    others = [name for name in numeric if name != time]
-    if not frame.duplicated([time]).any() or len(others) < 2:
-        return None
-    for name in map(str, frame.columns):
-        if name == time or name in numeric:
-            continue
-        labels = np.array([str(one) for one in frame[name]])
-        blocks = 1 + int((labels[1:] != labels[:-1]).sum())
-        once = blocks == len(set(labels)) < len(labels) / 2
-        if once and not frame.duplicated([name, time]).any():
-            return name
-    return None
+def _dose(guess: Guess, source: str) -> str:
+    """A column that is asked about, and what it may be."""
+    name = guess.names[source]
+    inputs = _listed([*(guess.names[one] for one in guess.inputs), name])
+    states = _listed([*(guess.names[one] for one in guess.states), name])
+    mapped = f", and columns = {_mapped({name: source})}" if name != source else ""
+    looks = looks_like_doses(source)
+    return (
+        f"# {looks[:1].upper()}{looks[1:]} It is not used until you say what it is{mapped}:\n"
+        f"#   an amount that a state has in the first row: name it in [start]: x = {quoted(name)}\n"
+        f"#   a rate that lasts until the next row, 0 where it ends: inputs = {inputs}\n"
+        f"#   something measured: states = {states}\n"
+    )
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+def _listed(names: Sequence[str]) -> str:
+    return "[" + ", ".join(map(quoted, names)) + "]"
 
 
-def _separator(table: Path) -> str:
-    lines = read_text(table, links=True).splitlines()
-    header = next((line for line in lines if not line.startswith("#")), "")
-    return max((",", ";", "\t", "|"), key=header.count)
+def _mapped(columns: Mapping[str, str]) -> str:
+    keys = ((one if one.isascii() else quoted(one), source) for one, source in columns.items())
+    return "{ " + ", ".join(f"{key} = {quoted(source)}" for key, source in keys) + " }"

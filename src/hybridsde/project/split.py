@@ -119,14 +119,15 @@ def _divided(
 def _by_name(
     data: Trajectories, names: Sequence[str], what: str
 ) -> tuple[Trajectories, Trajectories | None]:
+    recordings = list(dict.fromkeys(data.origins))  # a period may have been taken out of each
     for name in names:
-        if name not in data.ids:
-            shown = ", ".join(data.ids[:8]) + (" …" if len(data) > 8 else "")
+        if name not in recordings:
+            shown = ", ".join(recordings[:8]) + (" …" if len(recordings) > 8 else "")
             raise InputError(
                 f"data.{what} names {name!r}, but the recordings are {shown}."
-                + suggest(name, data.ids)
+                + suggest(name, recordings)
             )
-    inside = np.isin(data.ids, list(names))
+    inside = np.isin(data.origins, list(names))
     if inside.all():
         raise InputError(f"data.{what} names every recording: none is left to learn from.")
     return data.take(~inside), data.take(inside) if inside.any() else None

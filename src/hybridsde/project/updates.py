@@ -15,6 +15,7 @@ from hybridsde.project.project import (
     SETTINGS,
     check_target,
     forecast_settings,
+    judged_by,
     plain_scores,
     split_of,
 )
@@ -42,7 +43,8 @@ def update_run(
     settings = forecast_settings(run)
     if split.test is not None:
         test = settings.cut(split.test, run.spec.context)
-        scores = plain_scores(run.score(test, draws=settings.draws))
+        table = run.score(test, draws=settings.draws)
+        scores = plain_scores(table, *judged_by(split.train, test))
         run = replace(run, metadata=replace(run.metadata, test_scores=scores))
     train = split.train.join(recordings.named(unused_names(recordings, split.whole.ids)))
     kept = replace(split, train=train).to_frame().to_csv(index=False).encode()

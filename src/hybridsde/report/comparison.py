@@ -16,7 +16,6 @@ from hybridsde.project.compare import (
     FLOOR,
     OF,
     OWN,
-    SCALED,
     by_observation,
     error_of,
     headline,
@@ -35,6 +34,7 @@ from hybridsde.report.figures import COLOURS, INK
 from hybridsde.report.html import render_template
 from hybridsde.report.panels import INK as PANEL_INK
 from hybridsde.report.panels import Panel
+from hybridsde.store.metadata import SCALED
 
 SHOWN = {
     "crps": "CRPS on held-out trajectories, lower is better",

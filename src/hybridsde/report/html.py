@@ -18,6 +18,7 @@ def render_template(template: str, **values: Any) -> str:
     environment.filters["number"] = number
     environment.filters["embedded"] = embedded
     environment.filters["percent"] = percent
+    environment.filters["code"] = code
     first = folder.joinpath("head.html").read_text(encoding="utf-8")
     head = Markup(environment.from_string(first).render(style=style, title=values["title"]))
     return environment.from_string(text).render(head=head, **values)
@@ -31,6 +32,15 @@ def number(value: float | None) -> str:
 def percent(share: float | None) -> str:
     """A share in hundredths."""
     return "–" if share is None or not math.isfinite(share) else f"{100 * share:.0f} %"
+
+
+def code(text: str) -> Markup:
+    """Words between backticks as code."""
+    parts = text.split("`")
+    marked = (
+        Markup("<code>{}</code>").format(one) if k % 2 else one for k, one in enumerate(parts)
+    )
+    return Markup("").join(marked)
 
 
 def embedded(content: Any) -> Markup:

@@ -23,6 +23,10 @@
         name: "sticks out", marker: { size: 11, color: "rgba(0,0,0,0)",
           line: { color: "#d55e00", width: 2 } }, hovertemplate: "%{y:.5g}" });
     }
+    for (const [row, begin, end, value] of live.still[k] || []) {
+      if (only < 0 || row === only) traces.push({ x: [begin, end], y: [value, value], mode: "lines", name: "stands still",
+        opacity: 0.5, line: { width: 8, color: "#d55e00" }, hoverinfo: "skip" });
+    }
     draw("chart-look", traces, live.columns[k], live.clock,
       { showlegend: !many, hovermode: many ? "closest" : "x unified" });
     at("chart-look").setAttribute("aria-label", `${live.columns[k]} along time, ` +

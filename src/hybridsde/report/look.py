@@ -1,5 +1,6 @@
 """The page about recordings before any fit."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from hybridsde._files import write_whole
+from hybridsde.data.dates import Calendar
 from hybridsde.forecast.spec import SAME_STEP
-from hybridsde.project.look import Look, outliers
+from hybridsde.project.look import Look, outliers, stretches
 from hybridsde.report.bands import DIGITS_OF_TIME, clock_label, lie_apart, plain
 from hybridsde.report.html import asset, render_template
 
@@ -27,14 +29,20 @@ def look_content(found: Look) -> dict[str, Any]:
     thin = max(1, -(-count // MOST_NUMBERS))
     apart, cells = lie_apart([data]), max(1, data.lengths.sum() * len(data.states))
     begins = data.times[:, 0] if apart else np.zeros(len(data))
+    axis = _Axis(found, begins, moments=data.epoch is not None and unit is not None and not apart)
     charts = {
-        "clock": f"{clock_label(unit)} since its start" if apart else clock_label(unit, data.epoch),
+        "clock": f"{clock_label(unit)} since its start" if apart else axis.label,
         "columns": [*data.states, *data.input_names],
         "inputs": len(data.input_names),
-        "series": [_series(found, row, thin, begins[row]) for row in range(shown)],
+        "series": [_series(found, row, thin, axis) for row in range(shown)],
         "outliers": [
-            [[row, float(data.times[row, at] - begins[row]), float(data.values[row, at, k])]
+            [[row, axis.at(row, at), float(data.values[row, at, k])]
              for row, at in outliers(data, k) if row < shown]
+            for k in range(len(data.states))
+        ],
+        "still": [
+            [[row, axis.at(row, first), axis.at(row, last - 1), float(data.values[row, first, k])]
+             for row, first, last in stretches(data, k) if row < shown]
             for k in range(len(data.states))
         ],
         "intervals": _intervals(found),
@@ -46,12 +54,15 @@ def look_content(found: Look) -> dict[str, Any]:
         "rows_in_all": int(data.lengths.sum()),
         "states": len(data.states),
         "inputs": len(data.input_names),
-        "missing": f"{100 * (1 - data.observed.sum() / cells):.0f} %",
+        "missing": _share(1 - data.observed.sum() / cells),
         "thin": thin,
         "shown": shown,
         "interval": f"{data.interval or 0:.4g}{f' {unit}' if unit else ''}",
         "facts": fact_rows(found).reset_index().to_dict("records"),
         "findings": list(found.findings),
+        "doubts": {
+            one.sentence: {"state": one.state, "lines": list(one.lines)} for one in found.doubts
+        },
     }
 
 
@@ -82,14 +93,51 @@ def fact_rows(found: Look) -> pd.DataFrame:
                          for name, form in shown.items()}, table.index)  # fmt: skip
 
 
-def _series(found: Look, row: int, thin: int, begin: float) -> dict[str, Any]:
+def _share(share: float) -> str:
+    return "below 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """Places on the axis of time: moments where the table has them, or numbers."""
+
+    found: Look
+    begins: np.ndarray
+    moments: bool
+
+    @property
+    def label(self) -> str:
+        """What the axis says; the zone of moments, where they have one beside UTC."""
+        data, unit = self.found.data, self.found.settings.data.unit
+        if not self.moments or data.epoch is None:
+            return clock_label(unit)
+        zone = data.epoch[19:].lstrip("0123456789.")
+        return "time" if zone in ("", "+00:00") else f"time, UTC{zone}"
+
+    def of(self, row: int, rows: slice) -> list[Any]:
+        """Those of some rows of a recording."""
+        data, unit = self.found.data, self.found.settings.data.unit
+        times = data.times[row, rows]
+        if self.moments and data.epoch is not None and unit is not None:
+            stamps = Calendar(unit, data.epoch).moments(times)
+            return [str(one)[:19].replace("T", " ") for one in stamps]
+        return plain(times - self.begins[row], DIGITS_OF_TIME)
+
+    def at(self, row: int, place: int) -> Any:
+        """That of one row."""
+        if self.moments:
+            return self.of(row, slice(place, place + 1))[0]
+        return float(self.found.data.times[row, place] - self.begins[row])
+
+
+def _series(found: Look, row: int, thin: int, axis: _Axis) -> dict[str, Any]:
     data = found.data
     rows = slice(0, int(data.lengths[row]), thin)
     values = np.where(data.observed[row, rows], data.values[row, rows], np.nan)
     whole = np.concatenate([values, data.inputs[row, rows]], 1)
     return {
         "id": str(data.ids[row]),
-        "times": plain(data.times[row, rows] - begin, DIGITS_OF_TIME),
+        "times": axis.of(row, rows),
         "values": plain(whole.T),
     }
 

@@ -13,16 +13,18 @@ from hybridsde.estimate.censored import at_limit
 from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.build import library_terms, seen_by
 from hybridsde.hybrid.declaration import LIBRARY, PROCESS
+from hybridsde.hybrid.numerics import HEUN
 from hybridsde.physics import EquationPhysics
 from hybridsde.physics.expression import text
 from hybridsde.project.project import Project
 from hybridsde.report.knowledge import knowledge_kept
 from hybridsde.report.terminal import frame_table
 from hybridsde.run import Run
-from hybridsde.store.metadata import Scores
+from hybridsde.store.metadata import SCALED, Scores
 
 EARLY = 10
 """An epoch among the first tenth is early."""
+IN_SPREADS = ", in spreads of the data"
 SHOWN = ("mse", "rmse", "nll", "crps", "coverage90")
 
 
@@ -32,20 +34,41 @@ def overview(project: Project) -> list[Table | Text]:
 
 
 def score_table(scores: Scores, title: str, floor: Scores | None = None) -> Table:
-    """Scores per state and overall; of the true equations below, where they are known."""
-    rows = {**scores.states, "overall": scores.overall}
+    """Scores per state in its own units, and of all together, in spreads where units would mix.
+
+    Those of the true equations stand below, where they are known.
+    """
+    rows = {**scores.states, f"all{IN_SPREADS if scores.in_spreads else ''}": _together(scores)}
     if floor is not None:
-        rows["true equations"] = floor.overall
+        rows["true equations"] = _together(floor)
     frame = pd.DataFrame(rows).T.reindex(columns=list(SHOWN))
     return frame_table(frame.rename_axis("state"), title)
 
 
+def _together(scores: Scores) -> dict[str, float | None]:
+    """Overall scores as they are shown: squared errors of several units have no mean."""
+    found = {name: scores.shown(name) for name in SHOWN}
+    return {name: one for name, one in found.items() if not (scores.in_spreads and name == "mse")}
+
+
 def lead_table(scores: pd.DataFrame) -> Table:
-    """Scores from rolling origins, by how many rows ahead; all leads together first."""
-    overall = scores[scores["obs"] == "overall"].drop(columns=["obs", "origins"])
-    frame = overall.set_index(overall.pop("lead").replace(0, "all")).rename_axis("rows ahead")
-    origins = int(scores["origins"].iloc[0])
-    return frame_table(frame.reindex(columns=list(SHOWN)), f"{origins} origins, all rows before")
+    """Scores from rolling origins, by how many rows ahead; all leads together first.
+
+    Where several observations would mix their units, errors are in spreads of the data, and the
+    CRPS of each in its own units stands beside.
+    """
+    title = f"{int(scores['origins'].iloc[0])} origins, all rows before"
+    overall = scores[scores["obs"] == "overall"].set_index("lead")
+    frame = overall.reindex(columns=list(SHOWN))
+    if f"crps{SCALED}" in scores:
+        names = ("rmse", "crps")
+        frame = pd.DataFrame({name: overall[f"{name}{SCALED}"] for name in names})
+        frame = frame.assign(coverage90=overall["coverage90"])
+        for name, rows in scores[scores["obs"] != "overall"].groupby("obs", sort=False):
+            frame = frame.assign(**{f"crps of {name}": rows.set_index("lead")["crps"]})
+        title += f"; rmse and crps{IN_SPREADS}"
+    frame.index = ["all" if lead == 0 else str(lead) for lead in frame.index]
+    return frame_table(frame.rename_axis("rows ahead"), title)
 
 
 def fit_notes(run: Run, data: Trajectories) -> list[Table | Text]:
@@ -176,7 +199,8 @@ def _plan(project: Project) -> Text:
     unit = project.settings.data.unit or "units of time"
     interval, numerics = project.data.interval, project.model.numerics
     usual = f"{interval:.3g} {unit}" if interval else "unknown"
-    steps = f"{numerics.scheme} steps of at most {numerics.step:.3g} {unit}, by {numerics.why}"
+    scheme = numerics.scheme or HEUN
+    steps = f"{scheme} steps of at most {numerics.step:.3g} {unit}, by {numerics.why}"
     origin = f"\nIn equations t counts from {numerics.origin:.17g}." if numerics.origin else ""
     return Text(
         f"Trajectories: {'; '.join(parts)}. Training sees {project.pieces.count} pieces.\n"

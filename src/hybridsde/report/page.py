@@ -15,7 +15,7 @@ from hybridsde.forecast.calibration import coverage, pit
 from hybridsde.forecast.diagnostics import diagnose
 from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.free_run import Left
-from hybridsde.project.project import SETTINGS, forecast_settings, plain_scores, split_of
+from hybridsde.project.project import SETTINGS, forecast_settings, judged_by, plain_scores, split_of
 from hybridsde.project.split import Split
 from hybridsde.report import drift, panels
 from hybridsde.report.bands import clock_label
@@ -90,8 +90,11 @@ def render(folder: Path, run: Run, split: Split) -> str:
         diverged=run.diverged,
         scores=None
         if held_out is None
-        else plain_scores(run.score(held_out, draws=forecast_settings(run).draws)).to_dict(),
-        floor=None if run.metadata.floor is None else run.metadata.floor.to_dict(),
+        else plain_scores(
+            run.score(held_out, draws=forecast_settings(run).draws),
+            *judged_by(split.train, held_out),
+        ),
+        floor=run.metadata.floor,
         live=None
         if forecast is None or held_out is None or split.test is None
         else live_content(

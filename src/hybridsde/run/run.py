@@ -45,7 +45,7 @@ from hybridsde.forecast.evaluation import evaluate_values
 from hybridsde.forecast.future import clock_of, forecast
 from hybridsde.forecast.inputs import FutureInputs
 from hybridsde.forecast.sanity import say_nonsense
-from hybridsde.forecast.spec import SAME_STEP
+from hybridsde.forecast.spec import JITTER
 from hybridsde.hybrid import HybridSDE, SDEForecaster
 from hybridsde.hybrid.discovered import Discovered, discover
 from hybridsde.run.following import Follower, follow
@@ -103,8 +103,9 @@ class Run:
     def __repr__(self) -> str:
         """One line: what it is, of what, and how it does."""
         scores = self.metadata.test_scores
-        crps = None if scores is None else scores.overall.get("crps")
-        told = "" if crps is None else f", CRPS {crps:.4g} on held-out trajectories"
+        crps = None if scores is None else scores.shown("crps")
+        units = " in spreads of the data" if scores is not None and scores.in_spreads else ""
+        told = "" if crps is None else f", CRPS {crps:.4g}{units} on held-out trajectories"
         return f"<Run: {self.spec.name} of {', '.join(self.spec.state_names)}{told}>"
 
     def _repr_html_(self) -> str:
@@ -114,8 +115,10 @@ class Run:
             parts.append(escape(self.metadata.choice))
         scores = self.metadata.test_scores
         if scores is not None:
-            rows = {**scores.states, "overall": scores.overall}
-            table = pd.DataFrame(rows).T.reindex(columns=["rmse", "nll", "crps", "coverage90"])
+            names = ("rmse", "nll", "crps", "coverage90")
+            label = "all, in spreads of the data" if scores.in_spreads else "all"
+            rows = {**scores.states, label: {name: scores.shown(name) for name in names}}
+            table = pd.DataFrame(rows).T.reindex(columns=list(names))
             parts.append(table.astype(float).round(4).to_html(border=0))
         return "<br>".join(parts)
 
@@ -441,7 +444,7 @@ class Run:
 
     def _check_steps(self, clock: np.ndarray) -> None:
         interval = self.metadata.interval
-        if interval is not None and not np.allclose(np.diff(clock), interval, rtol=SAME_STEP):
+        if interval is not None and not np.allclose(np.diff(clock), interval, rtol=JITTER):
             raise ValueError(
                 f"{self.spec.name} moves in steps of {interval:g}: forecast times must follow the "
                 "given rows one by one at that step."

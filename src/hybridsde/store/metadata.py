@@ -9,13 +9,30 @@ import pandas as pd
 from hybridsde._errors import InputError
 from hybridsde.certify import Reference, UsedData
 
+SCALED = "_scaled"
+"""Behind the name of a score: in spreads of the data, averaged over what is measured."""
+SCALED_SCORES = (f"rmse{SCALED}", f"crps{SCALED}")
+
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of held-out trajectories: overall and per observation; None where not finite."""
+    """Scores of held-out trajectories: overall and per observation; None where not finite.
+
+    Where several are measured, overall errors are there in spreads of the training data too, since
+    metres and degrees have no sum.
+    """
 
     overall: Mapping[str, float | None]
     states: Mapping[str, Mapping[str, float | None]]
+
+    @property
+    def in_spreads(self) -> bool:
+        """Whether overall errors are shown in spreads of the data."""
+        return f"crps{SCALED}" in self.overall
+
+    def shown(self, name: str) -> float | None:
+        """An overall score, in spreads where units would mix."""
+        return self.overall.get(f"{name}{SCALED}", self.overall.get(name))
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""

@@ -10,7 +10,7 @@ import pandas as pd
 
 from hybridsde._errors import InputError
 from hybridsde._files import read_text, write_whole
-from hybridsde.studio.cells import blank_cells
+from hybridsde.studio.cells import empty_cells
 from hybridsde.studio.draft import (
     check_draft,
     merged,
@@ -95,9 +95,13 @@ class ProjectActions:
                 return {**answer, "error": shortened(error, saved)}
 
     def blank(self, asked: Asked) -> dict[str, int]:
-        """Leave cells empty that hold words where numbers belong."""
+        """Empty cells that a sensor was at fault in, in the studio's own copy of a table."""
         path = self._workspace.settings_path(text_of(asked, "name"))
-        return {"blanked": blank_cells(path, read_draft(path)[0])}
+        lines = asked.get("lines")
+        if not isinstance(lines, list) or not all(isinstance(one, int) for one in lines):
+            raise InputError("The request lacks 'lines'. Reload the page.")
+        settings, _ = read_draft(path)
+        return {"emptied": empty_cells(path, settings, text_of(asked, "state"), lines)}
 
     def equations(self, asked: Asked) -> dict[str, Any]:
         """Read equations while they are typed."""

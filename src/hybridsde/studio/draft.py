@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import tomli_w
 from rich.text import Text
 
@@ -14,13 +15,14 @@ from hybridsde._errors import InputError, InputNotice
 from hybridsde._files import read_text, write_whole
 from hybridsde.data import raw_table
 from hybridsde.data.files import find_files
+from hybridsde.project.guessing import equation_names
 from hybridsde.project.look import look
 from hybridsde.project.project import Project
 from hybridsde.project.settings import Settings
 from hybridsde.project.settings_file import MOST_BYTES, check_settings, settings_of
 from hybridsde.report.look import look_content
 from hybridsde.report.overview import overview
-from hybridsde.studio.cells import spoiled_cells
+from hybridsde.studio.cells import is_own, spoiled_cells
 from hybridsde.studio.workspace import MARK
 
 KEPT = (("data", "files"), ("data", "separator"), ("physics", "python"))
@@ -121,16 +123,34 @@ def show_table(path: Path) -> dict[str, Any]:
     settings, content = read_draft(path)
     names = [settings.data.files] if isinstance(settings.data.files, str) else settings.data.files
     frame = raw_table(find_files([path.parent / one for one in names])[0], settings.data.separator)
-    columns = [
-        {"name": str(name), "sample": [str(cell) for cell in frame[name].dropna()[:SAMPLES]]}
-        for name in frame.columns
-    ]
-    found = {"settings": content, "columns": columns, "look": None, "said": "", "spoiled": None}
+    found = {
+        "settings": content,
+        "columns": _columns(frame, settings),
+        "own": is_own(path, settings),
+        "look": None,
+        "said": "",
+        "spoiled": None,
+    }
     try:
         found["look"] = look_content(look(path))
     except InputError as error:
         found |= {"said": shortened(error, path), "spoiled": spoiled_cells(path, settings)}
     return found
+
+
+def _columns(frame: pd.DataFrame, settings: Settings) -> list[dict[str, Any]]:
+    """Columns of a table, what they are or could be called in equations, and their first cells."""
+    sources = [str(name) for name in frame.columns]
+    used = {settings.columns.source(name): name for name in settings.columns.wanted}
+    free = equation_names([one for one in sources if one not in used], used.values())
+    return [
+        {
+            "name": used.get(source) or free[source],
+            "column": source,
+            "sample": [str(cell) for cell in frame[source].dropna()[:SAMPLES]],
+        }
+        for source in sources
+    ]
 
 
 def shortened(error: InputError, path: Path) -> str:

@@ -105,7 +105,7 @@ def _columns(settings: Settings) -> str:
     given |= {
         one.name: getattr(columns, one.name)
         for one in fields(columns)
-        if one.name != "states" and getattr(columns, one.name) != one.default
+        if one.name != "states" and getattr(columns, one.name) not in (one.default, {})
     }
     return f"hs.Columns({', '.join(f'{name}={literal(value)}' for name, value in given.items())})"
 

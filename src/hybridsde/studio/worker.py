@@ -23,6 +23,7 @@ from hybridsde._files import write_json
 from hybridsde.fit import FitDiverged, Progress
 from hybridsde.project.compare import QUICK, others, repeat
 from hybridsde.project.project import Project
+from hybridsde.store.metadata import SCALED_SCORES
 from hybridsde.studio.draft import open_project
 
 ALTERNATIVES = "alternatives.json"
@@ -63,7 +64,8 @@ def alternatives(project: Project) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         for candidate in others(project, QUICK):
             scores = repeat(project, candidate, 1).scores.iloc[0]
-            told = ("rmse", "nll", "crps", "coverage90")
+            told = [one for one in ("rmse", "nll", "crps", "coverage90", *SCALED_SCORES)
+                    if one in scores]  # fmt: skip
             found[candidate.method] = {
                 name: float(scores[name]) if np.isfinite(scores[name]) else None for name in told
             }

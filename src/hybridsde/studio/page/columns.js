@@ -13,8 +13,12 @@ function roleOf(name, data) {
 
 const without = (list, name) => (list ?? []).filter((one) => one !== name);
 
-function assign(name, role, settings) {
+function assign({ name, column }, role, settings) {
   const { data, physics } = settings;
+  if (name !== column) {
+    data.columns = { ...data.columns, [name]: column };
+    if (!role) delete data.columns[name];
+  }
   data.states = without(data.states, name);
   data.inputs = without(data.inputs, name);
   if (data.id === name) delete data.id;
@@ -50,16 +54,17 @@ function limits(name, settings, changed) {
 
 function roles(columns, settings, changed) {
   const body = h("tbody", {});
-  const fill = () => body.replaceChildren(...columns.map(({ name, sample }) => {
+  const fill = () => body.replaceChildren(...columns.map((one) => {
+    const { name, column, sample } = one;
     const role = roleOf(name, settings.data);
     const pick = h("select", { "aria-label": `${name} is`, onchange: (event) => {
-      assign(name, event.target.value, settings);
+      assign(one, event.target.value, settings);
       fill();
       changed(true);
     } }, ROLES.map(([value, text]) => h("option", { value, selected: value === role }, text)));
     const more = role === "state" ? limits(name, settings, changed) : ["", "", ""];
-    return h("tr", {}, h("td", {}, h("b", {}, name)), h("td", { class: "sample" }, sample.join(", ")), h("td", {}, pick),
-      ...more.map((one) => h("td", {}, one)));
+    return h("tr", {}, h("td", {}, h("b", {}, name), name === column ? null : h("span", { class: "soft" }, ` ${column}`)), h("td", { class: "sample" }, sample.join(", ")), h("td", {}, pick),
+      ...more.map((cell) => h("td", {}, cell)));
   }));
   fill();
   return h("div", { class: "scroll", tabindex: "0" }, h("table", { class: "form" }, h("thead", {}, h("tr", {},
@@ -112,9 +117,14 @@ export function columns(found, settings, changed) {
       if (event.target.value.trim()) data.unit = event.target.value.trim(); else delete data.unit;
       changed(true);
     } }));
+  const missing = field("cells that mean missing", h("input", { type: "text", value: (data.missing ?? []).join(" | "), placeholder: "Bad Input | -",
+    onchange: (event) => {
+      data.missing = event.target.value.split("|").map((word) => word.trim()).filter(Boolean);
+      changed(true);
+    } }), "beside empty ones, with | between");
   const what = data.quantity
     ? h("p", {}, `A long table: ${data.quantity} names what a row measures, ${data.value} holds it. States: ${data.states.join(", ")}.`)
     : roles(found, settings, changed);
   return [h("p", { class: "soft" }, "Guessed from names and values; correct what is wrong. States are forecast, inputs are given."),
-    what, h("div", { class: "fields" }, unit), hidden(settings, changed)];
+    what, h("div", { class: "fields" }, unit, missing), hidden(settings, changed)];
 }

@@ -1,5 +1,5 @@
 // Runs side by side: scores, what was learned, what their settings say, forecasts of one recording.
-import { ask, byId, chart, drawing, field, h, link, number, section, select, table, tried, typeset } from "./parts.js";
+import { ask, byId, chart, drawing, field, h, link, number, overall, section, select, table, tried, typeset } from "./parts.js";
 
 const COLOURS = ["#3b8fd1", "#e08a1e", "#20a486", "#cc79a7"];
 
@@ -47,12 +47,12 @@ export async function compare(main, given, alive) {
     runs.push({ name, facts, model });
   }
   const different = differences(runs);
-  const shown = runs.filter(({ model }) => model), best = Math.min(...runs.map(({ facts }) => facts.scores?.overall.crps ?? Infinity));
+  const shown = runs.filter(({ model }) => model), best = Math.min(...runs.map(({ facts }) => overall(facts.scores?.overall, "crps") ?? Infinity));
   main.replaceChildren(h("div", { class: "sections" }, h("h1", {}, "Runs side by side"),
     section("Scores of held-out recordings", table(["run", "CRPS", "RMSE", "NLL", "in the 90 % interval"], runs.map(({ name, facts }) => {
       const s = facts.scores?.overall ?? {};
-      return { own: s.crps === best, cells: [h("a", { href: link("run", name) }, name), number(s.crps), number(s.rmse), number(s.nll), s.coverage90 === undefined ? "–" : `${Math.round(100 * s.coverage90)} %`] };
-    })), h("p", { class: "soft" }, "CRPS is the error of the whole forecast, RMSE that of its mean: lower is better. Comparable where the same recordings were held out.")),
+      return { own: overall(s, "crps") === best, cells: [h("a", { href: link("run", name) }, name), number(overall(s, "crps")), number(overall(s, "rmse")), number(s.nll), s.coverage90 === undefined ? "–" : `${Math.round(100 * s.coverage90)} %`] };
+    })), h("p", { class: "soft" }, "CRPS is the error of the whole forecast, RMSE that of its mean: lower is better. Of several states together they are in spreads of the data. Comparable where the same recordings were held out.")),
     shown.length ? section("Forecasts", ...overlay(shown, alive)) : null,
     section("What was learned", h("div", { class: "two" }, shown.map(({ name, model, facts }) => h("div", {}, h("h3", {}, name),
       h("div", { class: "equations", tabindex: "0" }, model.equations.map((one) => typeset(one))), facts.choice ? h("p", { class: "soft" }, facts.choice) : null)))),

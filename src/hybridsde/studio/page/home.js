@@ -1,5 +1,5 @@
 // The first page: bring a table, take the example, or go on with what is here.
-import { ask, byId, h, last, folderOf, link, number, tried, upload } from "./parts.js";
+import { ask, byId, h, last, folderOf, inSpreads, link, number, overall, tried, upload } from "./parts.js";
 
 const STEPS = [
   ["Recordings", "A table with one row per time. Gaps, missing values and irregular times are fine."],
@@ -35,11 +35,11 @@ function dropZone() {
 function runRow(run, chosen) {
   const tick = h("input", { type: "checkbox", "aria-label": `Compare ${run.name}`, disabled: !run.finished,
     onchange: (event) => chosen(run.name, event.target.checked) });
-  const crps = run.scores?.crps;
+  const crps = overall(run.scores, "crps");
   return h("li", {}, tick, h("a", { href: link("run", run.name) }, last(run.name)),
     run.finished ? null : h("span", { class: "chip busy" }, "not finished"),
     run.damaged ? h("span", { class: "chip bad" }, "damaged") : null,
-    crps === undefined || crps === null ? null : h("span", {}, `CRPS ${number(crps)}`),
+    crps === undefined || crps === null ? null : h("span", {}, `CRPS ${number(crps)}${inSpreads(run.scores) ? " spreads" : ""}`),
     h("span", {}, new Date(1000 * run.moment).toLocaleString()));
 }
 

@@ -77,6 +77,10 @@ export function number(x, digits = 3) {
   return x === null || x === undefined ? "–" : Number(Number(x).toPrecision(digits)).toString();
 }
 
+// An overall error: in spreads of the data where several states would mix their units.
+export const inSpreads = (s) => s?.crps_scaled !== undefined;
+export const overall = (s, name) => s?.[`${name}_scaled`] ?? (inSpreads(s) ? null : s?.[name]);
+
 export function seconds(x) {
   if (x === null || x === undefined) return "";
   if (x < 90) return `${Math.max(1, Math.round(x))} s`;

@@ -5,7 +5,7 @@ import { equations } from "./equations.js";
 
 const PALETTE = ["#3b8fd1", "#e08a1e", "#20a486", "#cc79a7", "#8a6fd1", "#b04a4a"];
 
-function recordings(look) {
+function recordings(look, empty) {
   const { live } = look, c = charts(live.clock);
   const which = { column: 0, series: -1 };
   const show = () => {
@@ -19,18 +19,22 @@ function recordings(look) {
     const odd = (live.outliers[k] || []).filter(([row]) => only < 0 || row === only);
     if (odd.length) traces.push({ x: odd.map((one) => one[1]), y: odd.map((one) => one[2]), mode: "markers",
       name: "sticks out", marker: { size: 11, color: "rgba(0,0,0,0)", line: { color: "#d55e00", width: 2 } } });
+    for (const [row, begin, end, value] of live.still[k] || []) {
+      if (only < 0 || row === only) traces.push({ x: [begin, end], y: [value, value], mode: "lines", name: "stands still",
+        opacity: 0.5, line: { width: 8, color: "#d55e00" }, hoverinfo: "skip" });
+    }
     c.draw("chart-look", traces, live.columns[k], live.clock, { showlegend: !many, hovermode: many ? "closest" : "x unified" });
   };
   const pick = (name, options, label) => field(label, select(options.map((one, k) => [k - (name === "series"), one]),
     which[name], (value) => { which[name] = Number(value); show(); }));
   const card = (value, words) => h("div", { class: "card" }, h("b", {}, String(value)), h("span", {}, words));
   return { show, nodes: [
-    h("div", { class: "cards" }, card(look.trajectories, "recordings"), card(look.rows_in_all, "rows"),
-      card(look.states, "states"), card(look.inputs, "inputs"), card(look.missing, "missing values")),
+    h("div", { class: "cards" }, card(look.trajectories, look.trajectories === 1 ? "recording" : "recordings"), card(look.rows_in_all, "rows"),
+      card(look.states, look.states === 1 ? "state" : "states"), card(look.inputs, look.inputs === 1 ? "input" : "inputs"), card(look.missing, "missing values")),
     h("div", { class: "fields" }, pick("column", live.columns, "column"),
       pick("series", ["all", ...live.series.map((one) => one.id)], "recording")),
     chart("chart-look", "Recordings along time"),
-    look.findings.length ? h("ul", { class: "plain" }, look.findings.map((line) => h("li", {}, line)))
+    look.findings.length ? h("ul", { class: "plain" }, look.findings.map((line) => h("li", {}, marked(line), empty(look.doubts[line]))))
       : h("p", {}, "Nothing looks odd."),
     h("details", {}, h("summary", {}, "Numbers of every state"),
       table(["state", "values", "missing", "lowest", "highest", "spread", "noise at most", "outliers", "stuck"],
@@ -85,22 +89,32 @@ export async function project(main, name, alive) {
     fit.disabled = Boolean(wrong);
     state.textContent = wrong ? "Something is to be corrected first." : "All is well. The settings are saved.";
   };
-  const showLook = ({ look, said, spoiled }) => {
+  // Cells that may be a fault of the instrument: emptied here in the studio's own copy, else where the table is.
+  const emptied = (own) => (doubt) => {
+    if (!doubt || !own) return null;
+    const count = doubt.lines.length;
+    const button = h("button", { class: "quiet", onclick: () => tried(async () => {
+      await ask("blank", { name: current, state: doubt.state, lines: doubt.lines });
+      changed(true);
+    }, button) }, count === 1 ? "Empty this cell" : `Empty these ${count} cells`);
+    return [" ", button];
+  };
+  const showLook = ({ look, said, spoiled, own }) => {
     if (!look) { looked.replaceChildren(spoiled?.count ? mend(spoiled) : h("p", { class: "bad" }, marked(said))); return; }
-    const { nodes, show } = recordings(look);
+    const { nodes, show } = recordings(look, emptied(own));
     looked.replaceChildren(...nodes);
     drawing(() => byId("chart-look") && show());
   };
   // Words among numbers: which they are, and a way on.
-  const mend = ({ count, first }) => {
-    const button = h("button", { class: "main", id: "blank", onclick: () => tried(async () => {
-      await ask("blank", { name: current });
+  const mend = ({ count, first, words }) => {
+    const button = h("button", { class: "main", id: "blank", onclick: () => {
+      settings.data.missing = [...new Set([...(settings.data.missing ?? []), ...words])];
       changed(true);
-    }, button) }, count === 1 ? "Read it as missing" : `Read all ${count} as missing`);
+    } }, count === 1 ? "Read it as missing" : `Read all ${count} as missing`);
     return h("div", {}, h("p", { class: "bad" }, count === 1 ? "One cell is no number:" : `${count} cells are no numbers:`),
-      table(["row below the header", "column", "it says"], first.map((one) => [one.row, one.column, one.cell]), { class: "form" }),
+      table(["line", "column", "it says"], first.map((one) => [one.line, one.column, one.cell]), { class: "form" }),
       count > first.length ? h("p", { class: "soft" }, `And ${count - first.length} more.`) : null,
-      h("div", { class: "row" }, button, h("span", { class: "soft" }, "Your own file stays as it is; the studio works on a copy.")));
+      h("div", { class: "row" }, button, h("span", { class: "soft" }, `The settings then list ${words.length === 1 ? "this word" : "these words"} as missing; the table stays as it is.`)));
   };
   const save = async () => {
     const mine = ++waiting;

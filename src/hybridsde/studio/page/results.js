@@ -1,5 +1,5 @@
 // What a run is good for: forecasts, scores, equations, promises, files.
-import { ask, byId, chart, drawing, field, h, last, later, link, marked, number, section, select, table, tried, typeset } from "./parts.js";
+import { ask, byId, chart, drawing, field, h, inSpreads, last, later, link, marked, number, overall, section, select, table, tried, typeset } from "./parts.js";
 
 // Charts of forecasts with sliders; every beginning along a recording comes with one answer.
 function forecastSection(name, model, alive) {
@@ -76,16 +76,19 @@ const SIMPLE = { persistence: "stays where it is", climatology: "the usual value
 function scores(facts) {
   if (!facts.scores) return section("Scores", h("p", {}, "No recordings were held out, so nothing can be said about new ones."));
   const own = facts.scores.overall, rows = [["this run", own, true], ...Object.entries(facts.alternatives).map(([n, s]) => [n, s, false])];
-  rows.sort((a, b) => (a[1].crps ?? Infinity) - (b[1].crps ?? Infinity));
-  const worst = Math.max(...rows.map(([, s]) => s.crps ?? 0));
-  const meter = (s, mine) => { const bar = h("span", { class: mine ? "meter" : "meter other" }); bar.style.width = `${Math.round(90 * (s.crps ?? 0) / worst)}px`; return bar; };
+  const several = Object.keys(facts.scores.states).length > 1;
+  // Scores of an older version hold no errors in spreads; of several states they have no meaning together.
+  const error = (s, name) => (several && !inSpreads(s) ? null : overall(s, name));
+  rows.sort((a, b) => (error(a[1], "crps") ?? Infinity) - (error(b[1], "crps") ?? Infinity));
+  const worst = Math.max(...rows.map(([, s]) => error(s, "crps") ?? 0));
+  const meter = (s, mine) => { const bar = h("span", { class: mine ? "meter" : "meter other" }); bar.style.width = `${Math.round(90 * (error(s, "crps") ?? 0) / (worst || 1))}px`; return bar; };
   const others = Object.keys(facts.alternatives).length;
   return section("Scores",
-    h("p", {}, `Forecasts of recordings that training never saw, from their first rows. ${others ? "Beside it: simple forecasters that it should beat. " : ""}CRPS is the error of the whole forecast, RMSE that of its mean, both in the units of the states: lower is better. NLL is minus the log-likelihood of a value. The 90 % interval should hold 90 %.`),
+    h("p", {}, `Forecasts of recordings that training never saw, from their first rows. ${others ? "Beside it: simple forecasters that it should beat. " : ""}CRPS is the error of the whole forecast, RMSE that of its mean, ${several ? "both in spreads of the data, each state counting alike" : "both in the units of the state"}: lower is better. NLL is minus the log-likelihood of a value. The 90 % interval should hold 90 %.`),
     table(["forecaster", "CRPS", "shorter is better", "RMSE", "NLL", "in the 90 % interval"], rows.map(([label, s, mine]) => ({ own: mine, cells: [
-      SIMPLE[label] ? [label, h("small", { class: "soft" }, ` ${SIMPLE[label]}`)] : label, number(s.crps), meter(s, mine), number(s.rmse), number(s.nll), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`] }))),
+      SIMPLE[label] ? [label, h("small", { class: "soft" }, ` ${SIMPLE[label]}`)] : label, number(error(s, "crps")), meter(s, mine), number(error(s, "rmse")), number(s.nll), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`] }))),
     facts.job && ["running"].includes(facts.job.state) ? h("p", { class: "soft spin" }, "Simple forecasters are being scored …") : null,
-    h("details", {}, h("summary", {}, "By state"), table(["state", "CRPS", "RMSE", "in the 90 % interval"],
+    h("details", {}, h("summary", {}, "By state, in its own units"), table(["state", "CRPS", "RMSE", "in the 90 % interval"],
       Object.entries(facts.scores.states).map(([label, s]) => [label, number(s.crps), number(s.rmse), s.coverage90 === null ? "–" : `${Math.round(100 * s.coverage90)} %`]))));
 }
 
