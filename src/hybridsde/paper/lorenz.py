@@ -44,22 +44,8 @@ PUBLISHED = {
 """Mean test MSE of Table 1."""
 
 PRESETS = {
-    "paper": Preset(
-        HybridSDE(
-            members=1,
-            states=lorenz.STATES,
-            far="free",
-            diffusion=lorenz.DIFFUSION,
-            noise=1.0,
-            hidden=(100, 100),
-            start="first",
-            standardise=False,
-            weights="local",
-            last_layer=1.0,
-        ),
-        Training(epochs=100, batch_size=2, learning_rate=1e-3, schedule="constant", clip=None),
-        EulerMaruyama(),
-        samples=1,
+    "paper": Preset.published(
+        states=lorenz.STATES, diffusion=lorenz.DIFFUSION, noise=1.0, hidden=(100, 100)
     ),
     "recommended": Preset(
         HybridSDE(
