@@ -101,7 +101,7 @@ def test_presets_are_the_papers_and_ours():
     assert not paper.model.standardise
     assert paper.model.weights == "local"
     assert paper.training == Training(
-        epochs=100, batch_size=2, learning_rate=1e-3, schedule="constant", clip=None
+        epochs=100, batch_size=2, learning_rate=1e-3, schedule="constant", clip=None, longest=None
     )
     assert PRESETS["recommended"].model.standardise
 
@@ -168,8 +168,9 @@ def test_a_gate_on_the_grid_costs_its_logarithm(getkey):
     """Quantising leaves γ at the nearest point; |Γ| points cost ln|Γ| inside the root."""
     gate = make_gate("learn", ("x", "y"), ("y",))
     moved = eqx.tree_at(lambda g: g.strength.raw, gate, jnp.array([0.0, 0.6]))
-    fixed = moved.quantised(jnp.linspace(0, 1, 11))
+    fixed = moved.quantised()
     np.testing.assert_allclose(fixed.value, [0.0, 0.6], atol=1e-6)
+    assert fixed.choices == moved.choices == 11
     assert not any(jax.tree.leaves(trainable(fixed)))
 
 

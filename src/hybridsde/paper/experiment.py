@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from hybridsde.fit import CallbackFactory
+from hybridsde.model.drift import GRID
 from hybridsde.paper.preset import METHODS, Preset
 from hybridsde.paper.row import DRAWS, floors, run_row
 from hybridsde.paper.system import Protocol, System
@@ -78,7 +79,9 @@ class Experiment:
         system = (self.system.diffusion, self.system.interval, self.system.parameter_sd)
         keys = []
         for preset in presets:
-            settings = fingerprint(self.presets[preset], self.protocols[protocol], system, DRAWS)
+            chosen = self.presets[preset]
+            counted = GRID if chosen.learned_gate else ()
+            settings = fingerprint(chosen, self.protocols[protocol], system, DRAWS, counted)
             for known, method in (*self.published, *self.beyond.get(preset, ())):
                 key = RowKey(known, method, preset, protocol, repetitions, seed, settings)
                 keys.append(key)
