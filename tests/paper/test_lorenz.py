@@ -25,7 +25,7 @@ from hybridsde.paper.lorenz import (
     PUBLISHED,
     SYSTEM,
 )
-from hybridsde.paper.row import floors, run_row
+from hybridsde.paper.row import floors, prepare, run_row
 from hybridsde.paper.system import recording
 from hybridsde.paper.table import fingerprint
 
@@ -40,6 +40,19 @@ def test_recording_follows_the_protocol(getkey):
     assert train.values.shape == test.values.shape == (20, 24, 3)
     np.testing.assert_allclose(train.times[-1, -1], 4.79, rtol=1e-5)
     np.testing.assert_allclose(test.times[0, 0], 10.0, rtol=1e-6)
+
+
+def test_protocols_of_the_text_cut_1920_rows_and_may_share_a_recording():
+    keys, gate = jr.split(jr.key(0), 3), SYSTEM.gate(("y",))
+    model = replace(PRESETS["paper"].model, hidden=(2,))
+    train, test, models = prepare(SYSTEM, PROTOCOLS["960-one"], model, gate, keys)
+    np.testing.assert_allclose(test.times[:, 0, 0], 9.6, rtol=1e-6)
+    np.testing.assert_array_equal(train.values[0], train.values[2])
+    np.testing.assert_array_equal(test.values[0], test.values[2])
+    assert len(set(np.asarray(models.known.physics.parameters["kappa"].value).tolist())) == 3
+    other, _, _ = prepare(SYSTEM, PROTOCOLS["24"], model, gate, keys)
+    np.testing.assert_array_equal(other.values[0], train.values[0])
+    assert np.abs(np.asarray(other.values[0] - other.values[2])).max() > 1
 
 
 @pytest.mark.long
@@ -204,4 +217,5 @@ def test_what_knowledge_saves_is_read_off_the_black_box_curve():
         for r in range(3)
     ]
     saved = learning_curve.equivalents(pd.concat(frames))
-    np.testing.assert_allclose(saved["y"], [4, 8, 16, np.inf])
+    np.testing.assert_allclose(saved["y"], [4, 8, 16, np.nan])
+    assert list(learning_curve.readable(saved)["y"]) == ["4.0", "8.0", "16.0", "not reached"]

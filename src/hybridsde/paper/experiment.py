@@ -29,8 +29,8 @@ class Experiment:
     protocols: Mapping[str, Protocol]
     known: Mapping[str, tuple[str, ...]]
     """The equations behind each name in the column "known"."""
-    published: Mapping[tuple[str, str], float | None]
-    """The rows, (known, method), with the mean test MSE that the paper gives."""
+    published: Mapping[tuple[str, str], tuple[float, float] | None]
+    """The rows, (known, method), with the mean test MSE that the paper gives, and its error."""
     presets: Mapping[str, Preset]
     beyond: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """Further rows of a preset, which the paper does not have."""
@@ -64,9 +64,10 @@ class Experiment:
         for key in keys:
             results.get(key, lambda key=key: found[key] if key in found else self.row(key, watch))
         oracle, persistence = floors(self.system, self.protocols[protocol], repetitions, seed)
-        results.extra = {
-            "oracle_mse": oracle,
-            "persistence_mse": persistence,
+        of = "" if protocol == next(iter(self.protocols)) else f"_{protocol}"
+        results.extra |= {
+            f"oracle_mse{of}": oracle,
+            f"persistence_mse{of}": persistence,
             "seconds": sum(row.seconds for row in results.rows),
         }
         results.save()
@@ -100,10 +101,12 @@ class Experiment:
             seed=key.seed,
             callbacks=watch(" ".join(key[:3])) if key.method in METHODS else (),
         )
+        mse, se = self.published.get((key.known, key.method)) or (None, None)
         return Row(
             *key,
             **summarise(found.scores),
-            published_mse=self.published.get((key.known, key.method)),
+            published_mse=mse,
+            published_se=se,
             diverged=int(np.sum(found.diverged)),
             seconds=time.monotonic() - began,
         )
