@@ -87,7 +87,7 @@ def reproduce_lorenz(
             )
         shown = results_tables(results, "Lorenz attractor, Table 1")
         if with_figures:
-            oracle = results.extra["oracle_mse"]
+            oracle = results.extra[f"oracle_mse_seed_{seed}" if seed else "oracle_mse"]
             more = _lorenz_figures(out, presets[-1], repetitions, sizes, seed, oracle, watch)
             shown = (*shown, *more)
     console.print(*shown)

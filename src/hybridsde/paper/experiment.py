@@ -65,6 +65,7 @@ class Experiment:
             results.get(key, lambda key=key: found[key] if key in found else self.row(key, watch))
         oracle, persistence = floors(self.system, self.protocols[protocol], repetitions, seed)
         of = "" if protocol == next(iter(self.protocols)) else f"_{protocol}"
+        of += f"_seed_{seed}" if seed else ""
         results.extra |= {
             f"oracle_mse{of}": oracle,
             f"persistence_mse{of}": persistence,
