@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from hybridsde.engine import Progress
     from hybridsde.fit import CallbackFactory
-    from hybridsde.paper.experiment import Elsewhere
+    from hybridsde.paper.experiment import Elsewhere, Experiment
     from hybridsde.paper.table import Row, RowKey
 
 reproduce = typer.Typer(help="Run the paper's experiments.", no_args_is_help=True)
@@ -29,6 +29,8 @@ SHOWN = 0
 """The test sequence of the walking figures."""
 Where = Annotated[str, typer.Option("--engine", help="Rows in this process (`local`) or on `ray`.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Two repetitions: a trial in minutes.")]
+BRIEF = 10
+"""A quick trial of the Lorenz table trains for this part of the epochs."""
 
 
 @reproduce.command("lorenz")
@@ -45,7 +47,10 @@ def reproduce_lorenz(
     ] = "24",
     repetitions: Repetitions = 50,
     seed: Seed = 0,
-    quick: Quick = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Two repetitions and a tenth of the epochs: a trial."),
+    ] = False,
     engine: Where = "local",
     address: Address = None,
     workers: Workers = None,
@@ -58,6 +63,7 @@ def reproduce_lorenz(
     not computed again.
     """
     from hybridsde.paper import lorenz
+    from hybridsde.paper.experiment import QUICKLY
     from hybridsde.paper.learning_curve import SIZES
     from hybridsde.paper.tables import results_tables
     from hybridsde.report.terminal import fit_progress
@@ -69,26 +75,32 @@ def reproduce_lorenz(
     with_figures = next(iter(lorenz.PROTOCOLS)) in protocols
     console = Console()
     presets = _presets(preset, lorenz.PRESETS)
+    experiment = lorenz.EXPERIMENT
+    if quick:
+        experiment = experiment.brief(BRIEF)
+        presets = tuple(f"{name}{QUICKLY}" for name in presets)
     repetitions = 2 if quick else repetitions
     sizes = SIZES[:2] if quick else SIZES
-    epochs = len(protocols) * lorenz.EXPERIMENT.epochs(presets)
+    epochs = len(protocols) * experiment.epochs(presets)
     if with_figures:
-        epochs += _figure_epochs(presets[-1], sizes)
+        epochs += _figure_epochs(experiment, presets[-1], sizes)
     with fit_progress(console, epochs) as watch:
         for name in protocols:
-            results = lorenz.EXPERIMENT.reproduce(
+            results = experiment.reproduce(
                 out,
                 presets=presets,
                 repetitions=repetitions,
                 protocol=name,
                 seed=seed,
                 watch=watch,
-                elsewhere=_elsewhere("lorenz", out, engine, address, workers),
+                elsewhere=None if quick else _elsewhere("lorenz", out, engine, address, workers),
             )
         shown = results_tables(results, "Lorenz attractor, Table 1")
         if with_figures:
             oracle = results.extra[f"oracle_mse_seed_{seed}" if seed else "oracle_mse"]
-            more = _lorenz_figures(out, presets[-1], repetitions, sizes, seed, oracle, watch)
+            more = _lorenz_figures(
+                out, experiment, presets[-1], repetitions, sizes, seed, oracle, watch
+            )
             shown = (*shown, *more)
     console.print(*shown)
     figures = " and the figures" if with_figures else ""
@@ -97,6 +109,7 @@ def reproduce_lorenz(
 
 def _lorenz_figures(
     out: Path,
+    experiment: "Experiment",
     preset: str,
     repetitions: int,
     sizes: tuple[int, ...],
@@ -107,7 +120,6 @@ def _lorenz_figures(
     """Figures, a learned gate, and what one equation is worth, by one preset; tables of the last
     two.
     """
-    from hybridsde.paper import lorenz
     from hybridsde.paper.figure_data import lorenz_picture
     from hybridsde.paper.figures import attractor, bands, knowledge, paths
     from hybridsde.paper.gate import learn_gate
@@ -116,10 +128,10 @@ def _lorenz_figures(
     from hybridsde.report.figures import save
     from hybridsde.report.terminal import frame_table
 
-    chosen, settings = lorenz.PRESETS[preset], f"{preset} settings"
+    chosen, settings = experiment.presets[preset], f"{preset} settings"
     picture = lorenz_picture(chosen, seed=seed, watch=watch)
     strengths, terms = learn_gate(chosen, seed=seed, watch=watch)
-    method = LIBRARY if preset in lorenz.EXPERIMENT.beyond else "e-pac-bayes"
+    method = LIBRARY if preset in experiment.beyond else "e-pac-bayes"
     curve = learning_curve(
         chosen, method, repetitions=min(repetitions, 10), seed=seed, watch=watch, sizes=sizes
     )
@@ -142,13 +154,12 @@ def _lorenz_figures(
     )
 
 
-def _figure_epochs(preset: str, sizes: tuple[int, ...]) -> int:
+def _figure_epochs(experiment: "Experiment", preset: str, sizes: tuple[int, ...]) -> int:
     """Epochs of two figures, the gate, and the learning curve."""
-    from hybridsde.paper import lorenz
-
-    trained = preset not in lorenz.EXPERIMENT.beyond  # a library has no epochs
-    curve = trained * sum(lorenz.PROTOCOLS["24"].train_sequences / size for size in sizes)
-    return round((3 + curve) * lorenz.PRESETS[preset].training.epochs)
+    trained = preset not in experiment.beyond  # a library has no epochs
+    whole = next(iter(experiment.protocols.values())).train_sequences
+    curve = trained * sum(whole / size for size in sizes)
+    return round((3 + curve) * experiment.presets[preset].training.epochs)
 
 
 @reproduce.command("lotka-volterra")

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,8 @@ from hybridsde.paper.row import DRAWS, floors, run_row
 from hybridsde.paper.system import Protocol, System
 from hybridsde.paper.table import Results, Row, RowKey, fingerprint, summarise
 
+QUICKLY = ", quick"
+"""Behind the name of a preset that trains for a part of its epochs."""
 Elsewhere = Callable[[Sequence[RowKey]], Mapping[RowKey, Row]]
 """Computes rows on other processes or machines."""
 
@@ -34,6 +36,17 @@ class Experiment:
     presets: Mapping[str, Preset]
     beyond: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """Further rows of a preset, which the paper does not have."""
+
+    def brief(self, part: int) -> "Experiment":
+        """With this part of the epochs, under names that say so."""
+
+        def shorter(preset: Preset) -> Preset:
+            epochs = max(1, preset.training.epochs // part)
+            return replace(preset, training=replace(preset.training, epochs=epochs))
+
+        presets = {f"{name}{QUICKLY}": shorter(one) for name, one in self.presets.items()}
+        beyond = {f"{name}{QUICKLY}": rows for name, rows in self.beyond.items()}
+        return replace(self, presets=presets, beyond=beyond)
 
     def epochs(self, presets: tuple[str, ...]) -> int:
         """How many epochs all rows take together."""
