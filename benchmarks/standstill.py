@@ -32,9 +32,9 @@ def kernel(kind: str, ours: bool) -> None:
     from hybridsde._devices import over_seeds
 
     lapack = {
-        "inverse": jnp.linalg.inv,  # noqa: TID251
-        "cholesky": jnp.linalg.cholesky,  # noqa: TID251
-        "solve_lower": lambda a: jax.scipy.linalg.solve_triangular(a, a, lower=True),  # noqa: TID251
+        "inverse": jnp.linalg.inv,
+        "cholesky": jnp.linalg.cholesky,
+        "solve_lower": lambda a: jax.scipy.linalg.solve_triangular(a, a, lower=True),
     }
     own = {
         "inverse": _linear.inverse,

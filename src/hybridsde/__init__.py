@@ -56,6 +56,7 @@ from hybridsde.forecast import gaussian_nll as gaussian_nll
 from hybridsde.forecast import mixture_nll as mixture_nll
 from hybridsde.hybrid import HybridSDE as HybridSDE
 from hybridsde.hybrid import Knowledge as Knowledge
+from hybridsde.hybrid.published import published as published
 from hybridsde.model import SDE as SDE
 from hybridsde.model import AbstractDiffusion as AbstractDiffusion
 from hybridsde.model import AbstractStart as AbstractStart

@@ -399,3 +399,20 @@ def test_several_networks_are_not_trained_against_a_bound():
     run = untrained_run(tiny_model(members=2), data)
     with pytest.raises(hs.InputError, match="several networks"):
         hs.run.certified(run, data.take([0, 1]), data.take([2, 3]))
+
+
+def test_a_learned_gate_is_rounded_and_its_grid_counted(fresh):
+    """γ = 0.65 is certified as the 0.6 that it is nearest to, one of eleven."""
+    learned, given = (untrained_run(tiny_model(gate=gate)) for gate in ("learn", {"x": 0.6}))
+    moved = jnp.array([np.log(0.64 / 0.36), 0.0], jnp.float32)
+    forecaster = eqx.tree_at(lambda f: f.model.known.gate.strength.raw, learned.forecaster, moved)
+    learned = dataclasses.replace(learned, forecaster=forecaster)
+    asked = {"bound": "paper", "draws": 120}
+    found = learned.certify(fresh, **asked)
+    same = given.certify(fresh, **asked, gate_values=11)
+    assert found.terms["ln gates"] == pytest.approx(np.log(11))
+    assert found.terms == pytest.approx(same.terms, rel=1e-5)
+    assert found.terms["T1"] > given.certify(fresh, **asked).terms["T1"]
+    assert any("rounded to the nearest of 11 points" in line for line in found.assumptions)
+    with pytest.raises(hs.InputError, match="it is 11, by its grid"):
+        learned.certify(fresh, **asked, gate_values=1)

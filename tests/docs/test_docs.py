@@ -62,6 +62,7 @@ def test_relative_links_lead_somewhere(page):
 WITH_CODE = [
     "CONTRIBUTING.md",
     "docs/baselines.md",
+    pytest.param("docs/equations.md", marks=pytest.mark.slow),
     pytest.param("docs/history.md", marks=pytest.mark.slow),
     pytest.param("docs/scale.md", marks=pytest.mark.slow),
     pytest.param("README.md", marks=pytest.mark.slow),

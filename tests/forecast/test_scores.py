@@ -30,6 +30,16 @@ def test_crps_equals_its_pairwise_definition(getkey):
     np.testing.assert_allclose(crps(draws, y), jnp.abs(draws - y).mean(0) - pairs / 2, rtol=1e-5)
 
 
+def test_crps_is_exact_and_not_negative_beside_draws_that_exploded(getkey):
+    """Two draws of a hundred at 10⁹ on either side, in single precision."""
+    draws = jax.random.normal(getkey(), (100, 40)).at[:2].set(jnp.array([[1e9], [-3e9]]))
+    y = jnp.linspace(-3, 3, 40)
+    x, there = np.asarray(draws, float), np.asarray(y, float)
+    pairs = np.abs(x[:, None] - x).sum((0, 1)) / (100 * 99)
+    np.testing.assert_allclose(crps(draws, y), np.abs(x - there).mean(0) - pairs / 2, rtol=1e-5)
+    assert (crps(draws, y) >= 0).all()
+
+
 def test_gaussian_nll_against_scipy(getkey):
     means = jax.random.normal(getkey(), (9, 4, 2))
     sd = jnp.array([0.3, 0.5])

@@ -106,6 +106,16 @@ def test_complexity_constants():
     np.testing.assert_allclose(widened**2 - 0.36010**2, math.log(11) / 40, atol=1e-5)
 
 
+def test_a_learned_gate_pays_for_its_grid(getkey):
+    """Both equations known, so |Γ| = 11²."""
+    batch, key = Batch.of(wiggles()), getkey()
+    both = known_drift(lambda x, y, k: {"x": k * y, "y": -k * x}, k=2.0)
+    model = tiny_model(physics=both, gate="learn").init(batch, key=getkey())
+    found = pac()(model, batch, 6, key=key).complexity
+    uncounted = pac(gate_values=1)(model, batch, 6, key=key).complexity
+    np.testing.assert_allclose(found**2 - uncounted**2, math.log(121) / 12, rtol=1e-4)
+
+
 @pytest.mark.parametrize("path_kl", ["sum", "mean"])
 @pytest.mark.slow
 def test_pac_bayes_is_algorithm_1(path_kl, getkey):

@@ -1,6 +1,7 @@
 """The cost table: what is timed, and what is made of the times."""
 
 import json
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -40,8 +41,24 @@ def test_what_is_timed_is_a_gradient(diffusion):
     assert any(jnp.abs(leaf).max() > 0 for leaf in leaves)
 
 
-def test_every_row_of_the_paper_that_needs_no_other_learner_is_timed():
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["D-BNN (SGLD)", "D-BNN (VI)"])
+def test_the_learners_that_the_paper_compares_with_are_timed(method):
+    """The sampler moves its weights alone, variational inference their spreads too."""
+    setting = replace(METHOD_SETTINGS[method][0], samples=2, length=3, width=4)
+    run, parameters = gradient(setting, seed=0)
+    posterior = run(parameters, jr.key(0)).network.posterior
+    moved = [
+        any((leaf != 0).any() for leaf in jax.tree.leaves(part))
+        for part in (posterior.mean, posterior.log_sd)
+    ]
+    assert moved == [True, method == "D-BNN (VI)"]
+
+
+def test_every_row_of_the_paper_is_timed():
     assert set(METHOD_SETTINGS) >= {
+        "D-BNN (SGLD)",
+        "D-BNN (VI)",
         "E-Bayes",
         "E-PAC-Bayes",
         "E-Bayes-Hybrid",

@@ -25,7 +25,7 @@ from hybridsde.paper.lorenz import (
     PUBLISHED,
     SYSTEM,
 )
-from hybridsde.paper.row import floors, run_row
+from hybridsde.paper.row import floors, prepare, run_row
 from hybridsde.paper.system import recording
 from hybridsde.paper.table import fingerprint
 
@@ -40,6 +40,19 @@ def test_recording_follows_the_protocol(getkey):
     assert train.values.shape == test.values.shape == (20, 24, 3)
     np.testing.assert_allclose(train.times[-1, -1], 4.79, rtol=1e-5)
     np.testing.assert_allclose(test.times[0, 0], 10.0, rtol=1e-6)
+
+
+def test_protocols_of_the_text_cut_1920_rows_and_may_share_a_recording():
+    keys, gate = jr.split(jr.key(0), 3), SYSTEM.gate(("y",))
+    model = replace(PRESETS["paper"].model, hidden=(2,))
+    train, test, models = prepare(SYSTEM, PROTOCOLS["960-one"], model, gate, keys)
+    np.testing.assert_allclose(test.times[:, 0, 0], 9.6, rtol=1e-6)
+    np.testing.assert_array_equal(train.values[0], train.values[2])
+    np.testing.assert_array_equal(test.values[0], test.values[2])
+    assert len(set(np.asarray(models.known.physics.parameters["kappa"].value).tolist())) == 3
+    other, _, _ = prepare(SYSTEM, PROTOCOLS["24"], model, gate, keys)
+    np.testing.assert_array_equal(other.values[0], train.values[0])
+    assert np.abs(np.asarray(other.values[0] - other.values[2])).max() > 1
 
 
 @pytest.mark.long
@@ -84,7 +97,7 @@ def test_presets_are_the_papers_and_ours():
     assert not paper.model.standardise
     assert paper.model.weights == "local"
     assert paper.training == Training(
-        epochs=100, batch_size=2, learning_rate=1e-3, schedule="constant", clip=None
+        epochs=100, batch_size=2, learning_rate=1e-3, schedule="constant", clip=None, longest=None
     )
     assert PRESETS["recommended"].model.standardise
 
@@ -151,8 +164,9 @@ def test_a_gate_on_the_grid_costs_its_logarithm(getkey):
     """Quantising leaves γ at the nearest point; |Γ| points cost ln|Γ| inside the root."""
     gate = make_gate("learn", ("x", "y"), ("y",))
     moved = eqx.tree_at(lambda g: g.strength.raw, gate, jnp.array([0.0, 0.6]))
-    fixed = moved.quantised(jnp.linspace(0, 1, 11))
+    fixed = moved.quantised()
     np.testing.assert_allclose(fixed.value, [0.0, 0.6], atol=1e-6)
+    assert fixed.choices == moved.choices == 11
     assert not any(jax.tree.leaves(trainable(fixed)))
 
 
@@ -186,4 +200,5 @@ def test_what_knowledge_saves_is_read_off_the_black_box_curve():
         for r in range(3)
     ]
     saved = learning_curve.equivalents(pd.concat(frames))
-    np.testing.assert_allclose(saved["y"], [4, 8, 16, np.inf])
+    np.testing.assert_allclose(saved["y"], [4, 8, 16, np.nan])
+    assert list(learning_curve.readable(saved)["y"]) == ["4.0", "8.0", "16.0", "not reached"]

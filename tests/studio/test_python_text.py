@@ -69,6 +69,18 @@ def test_a_script_fits_what_the_settings_say(tmp_path, monkeypatch, more):
     assert repr(found.get("objective")) == repr(project.objective)
 
 
+def test_a_script_of_the_published_method_is_short(tmp_path, monkeypatch):
+    path = tmp_path / Workspace(tmp_path).add_example()
+    path.write_text(path.read_text() + '[model]\npreset = "paper"\n[train]\nsamples = 2\n')
+    project = Project.open(path)
+    script = python_text(project.settings, "run-1", project.training)
+    assert "model, how = hs.published(" in script
+    found = called(script, path.parent, monkeypatch)
+    assert found["training"] == project.training
+    assert repr(found["objective"]) == repr(project.objective)
+    assert write_spec(found["model"]) == {**write_spec(project.model), "observed": None}
+
+
 @pytest.mark.parametrize(
     "value", [float("inf"), (1,), [1, 2], {"a": [0.0, float("-inf")]}, "ü'\"\\"]
 )

@@ -28,6 +28,7 @@ from hybridsde.data.checks import check_whole
 from hybridsde.data.hashing import series_hashes
 from hybridsde.fit.checkpoint import named_arrays
 from hybridsde.forecast import AbstractBayesianForecaster, ModelSpec
+from hybridsde.hybrid import SDEForecaster
 
 
 class Randomness(NamedTuple):
@@ -271,6 +272,45 @@ def _details(
     }
 
 
+class Gates(NamedTuple):
+    """What γ of the paper's bound was chosen from."""
+
+    count: int
+    """|Γ|."""
+    said: str
+
+
+def _on_grid(
+    forecaster: AbstractBayesianForecaster, request: CertificateRequest
+) -> tuple[AbstractBayesianForecaster, Gates]:
+    """A learned γ at the nearest point of its grid, which is counted."""
+    given = request.gate_values
+    if not isinstance(forecaster, SDEForecaster) or forecaster.model.known.gate.grid is None:
+        said = (
+            "γ was not chosen by results on these trajectories; if it was one of M, say "
+            "gate_values=M."
+            if given is None
+            else f"γ was chosen from {given} values that were named beforehand."
+        )
+        return forecaster, Gates(given or 1, said)
+    gate = forecaster.model.known.gate
+    assert gate.grid is not None
+    if given is not None and given != gate.choices:
+        raise InputError(
+            f"γ was learned, so |Γ| is not a choice: it is {gate.choices}, by its grid. Leave "
+            "`gate_values` out."
+        )
+    if forecaster.model.own is not None:
+        raise InputError(
+            "Each network of this run has learned a γ of its own, which the paper's bound does not "
+            'know. Take bound = "holdout" on unused trajectories.'
+        )
+    points = f"{len(gate.grid)} points for each of {sum(gate.known)} known equations"
+    return forecaster.on_grid(), Gates(
+        gate.choices, f"The learned γ is rounded to the nearest of {points}, |Γ| = {gate.choices}."
+    )
+
+
 def _diagnose(
     subject: Subject, data: Trajectories, request: CertificateRequest, random: Randomness
 ) -> Certificate:
@@ -287,6 +327,7 @@ def _diagnose(
             "The weights of this run are a sample (SGLD): their KL to the prior is infinite, and "
             'so is the paper\'s bound. Take bound = "holdout" on unused trajectories.'
         )
+    forecaster, gates = _on_grid(forecaster, request)
     draws = -(-request.draws // len(data))
     found = evidence_of(forecaster, subject.spec.batch(data), draws, key=random.evidence)
     result = paper_tiers(
@@ -294,7 +335,7 @@ def _diagnose(
         kl,
         float(found.path_kl.mean()),
         request.delta,
-        gate_values=request.gate_values,
+        gate_values=gates.count,
     )
     value = min(1.0, float(result.value))
     said = "Vacuous" if result.value >= 1 else "Below one"
@@ -309,7 +350,8 @@ def _diagnose(
         "diagnostic of the paper's bound, not a promise.",
         assumptions=(
             "The path KL is estimated by sampling and not bounded.",
-            "Scales, noise and everything but the weights are taken as given beforehand.",
+            "Scales, noise and everything but the weights and γ are taken as given beforehand.",
+            gates.said,
         ),
         terms={name: float(np.asarray(term)) for name, term in result.terms.items()},
         parts={name: float(np.asarray(part)) for name, part in result.parts.items()},

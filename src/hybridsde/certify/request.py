@@ -26,8 +26,9 @@ class CertificateRequest:
     """Draws of the weights in one forecast; each costs its share of the KL."""
     draws: int = 10_000
     """Sampled forecasters in all."""
-    gate_values: int = 1
-    """|Γ| of the paper's bound."""
+    gate_values: int | None = None
+    """|Γ| of the paper's bound: how many values a given γ was chosen from, 1 by default. A learned
+    γ brings its own."""
 
     def __post_init__(self):
         if self.bound not in KINDS:
@@ -37,8 +38,10 @@ class CertificateRequest:
             )
         if not 0 < self.delta < 1:
             raise InputError(f"`delta` must lie strictly between 0 and 1, but is {self.delta}.")
-        for name in ("models_compared", "ensemble", "draws", "gate_values"):
+        for name in ("models_compared", "ensemble", "draws"):
             check_whole(getattr(self, name), name)
+        if self.gate_values is not None:
+            check_whole(self.gate_values, "gate_values")
 
     def statement(self, loss: AbstractLoss, n: int, value: float, who: str) -> str:
         """What a bound of this value says; the number is rounded up."""

@@ -21,7 +21,7 @@ from hybridsde.hybrid.numerics import Numerics
 from hybridsde.hybrid.parameters import parameters_of
 from hybridsde.project.members import Recordings
 from hybridsde.project.overrides import with_overrides
-from hybridsde.project.project import Project, judged_by, plain_scores, settled
+from hybridsde.project.project import Project, judged_by, plain_scores, settled_by
 from hybridsde.project.settings import Settings, part_of
 from hybridsde.project.split import Split
 from hybridsde.run import Run, fit_each
@@ -62,7 +62,7 @@ class FleetWorker:
         model, split = self._declared(self.settings), _split(self.settings, data)
         model.check_training(split.train)
         check_known(model, split.train)
-        model = settled(model, split.train, self.settings.train.substeps)
+        model = settled_by(self.settings, model, split.train)
         parameters = _learned(model)
         if self.common:
             run = self._as_project(model, data, split).fit()

@@ -18,7 +18,7 @@ from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.known_check import check_known
 from hybridsde.project.fingerprint import files_mark
 from hybridsde.project.overrides import with_overrides
-from hybridsde.project.project import Project, settled
+from hybridsde.project.project import Project, settled_by
 from hybridsde.project.settings import Settings
 from hybridsde.project.settings_file import settings_bytes, settings_of
 from hybridsde.project.split import Split
@@ -120,7 +120,7 @@ class _Worker:
         if key not in self._settled:
             model.check_training(fold.train)
             check_known(model, fold.train)
-            self._settled[key] = settled(model, fold.train, settings.train.substeps)
+            self._settled[key] = settled_by(settings, model, fold.train)
         split = Split(fold.train, fold.validation, None)
         return Project(settings, job.source, job.text, self._settled[key], fold.train, split)
 

@@ -21,14 +21,18 @@ def crps(
 ) -> Float[Array, "*shape"]:
     """Continuous ranked probability score, unbiased over pairs of draws.
 
-    E|X − y| − ½ E|X − X′|; from the sorted draws x₍₁₎ ≤ … ≤ x₍ₙ₎ the second mean is
-    2/(n(n−1)) Σ_i (2i − n − 1) x₍ᵢ₎.
+    E|X − y| − ½ E|X − X′|. By the triangle inequality no pair of draws lies further apart than the
+    two lie from y together, so this is never negative. Summed over sorted draws x₍₁₎ ≤ … ≤ x₍ₙ₎
+    nothing cancels, however far some of them are:
+
+        2/(n(n−1)) Σ_i |x₍ᵢ₎ − y| · (n − i where x₍ᵢ₎ ≥ y, else i − 1)
     """
     n = len(draws)
-    ordered = jnp.sort(draws, 0)
-    rank = 2 * jnp.arange(1, n + 1, dtype=draws.dtype) - n - 1
-    spread = jnp.tensordot(rank, ordered, 1) * 2 / (n * (n - 1))
-    return jnp.abs(draws - values).mean(0) - spread / 2
+    errors = jnp.sort(draws, 0) - values
+    shape = (n, *(1,) * (errors.ndim - 1))
+    rank = jnp.arange(1, n + 1, dtype=errors.dtype).reshape(shape)
+    beyond = jnp.where(errors >= 0, n - rank, rank - 1)
+    return (2 / (n * (n - 1)) * jnp.abs(errors) * beyond).sum(0)
 
 
 def gaussian_nll(

@@ -161,6 +161,11 @@ class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
         """KL(p_φ(θ) ‖ p_pri(θ))."""
         return self.model.network.kl_to_prior()
 
+    def on_grid(self) -> "SDEForecaster":
+        """With a learned γ at the nearest point of Γ."""
+        gate = self.model.known.gate.quantised()
+        return eqx.tree_at(lambda f: f.model.known.gate, self, gate)
+
     def at_prior(self) -> "SDEForecaster":
         """With weights drawn from the prior."""
         network = self.model.network

@@ -135,25 +135,41 @@ class LearnedDrift(eqx.Module):
         return True if self.sees is None else np.array([any(row) for row in self.sees])
 
 
+GRID = tuple(k / 10 for k in range(11))
+"""Γ of one known equation: what a learned γ is rounded to where a bound is evaluated."""
+
+
 class Gate(eqx.Module):
     """γ ∈ [0, 1] for every state; zero where nothing is known."""
 
     strength: AbstractParameter
     known: tuple[bool, ...] = eqx.field(static=True)
+    grid: tuple[float, ...] | None = eqx.field(static=True, default=None)
+    """Γ of each known equation where γ is learned; None where it is given."""
 
     @property
     def value(self) -> Float[Array, " state"]:
         """γ."""
         return jnp.where(jnp.array(self.known), self.strength.value, 0.0)
 
-    def quantised(self, grid: Float[Array, " point"]) -> "Gate":
-        """The nearest point of a declared grid, held fixed.
-
-        A bound may then be evaluated at γ ∈ Γ with |Γ| = (points)^(known states), at a cost of
-        ln|Γ| (Haussmann et al. 2021, after Theorem 1).
+    @property
+    def choices(self) -> int:
+        """|Γ|, how many values γ is chosen from: points of the grid to the power of the known
+        equations. One where γ is given.
         """
-        nearest = jnp.argmin(jnp.abs(self.strength.value[:, None] - grid), axis=1)
-        return Gate(Fixed(grid[nearest]), self.known)
+        return 1 if self.grid is None else len(self.grid) ** sum(self.known)
+
+    def quantised(self) -> "Gate":
+        """The nearest point of Γ, held fixed; as it is where γ is given.
+
+        A bound may then be evaluated at it, at a cost of ln|Γ| (Haussmann et al. 2021, after
+        Theorem 1).
+        """
+        if self.grid is None:
+            return self
+        points = jnp.array(self.grid)
+        nearest = jnp.argmin(jnp.abs(self.strength.value[:, None] - points), axis=1)
+        return Gate(Fixed(points[nearest]), self.known, self.grid)
 
 
 class KnownDrift(eqx.Module):
@@ -186,7 +202,7 @@ def make_gate(
     """γ from what the user wrote: nothing, a number, one per state, by name, or "learn"."""
     mask = tuple(name in known for name in states)
     if isinstance(given, str) and given == "learn":
-        return Gate(Bounded.of(np.full(len(states), 0.5)), mask)
+        return Gate(Bounded.of(np.full(len(states), 0.5)), mask, GRID)
     strengths = _named_strengths(given, states, known)
     for name, strength in strengths.items():
         if name not in states:

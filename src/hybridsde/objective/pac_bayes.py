@@ -30,14 +30,16 @@ class EmpiricalPACBayes(AbstractSDEObjective):
     delta: float = eqx.field(static=True, default=0.05)
     path_kl: PathKL = eqx.field(static=True, default="mean")
     estimator: Evidence = eqx.field(static=True, default="auto")
-    gate_values: int = eqx.field(static=True, default=1)
-    """|Γ|: how many values γ is chosen from. Enters as ln|Γ|; 1 where γ is given."""
+    gate_values: int | None = eqx.field(static=True, default=None)
+    """|Γ|: how many values γ is chosen from. Enters as ln|Γ|. None: those of the grid that a
+    learned γ is rounded to, and 1 where γ is given."""
     strength: float | Float[Array, "*seed"] = 1.0
     """What the square root is multiplied with: 1 in the paper, 0 is Empirical Bayes."""
     solver: AbstractSolver | None = None
 
     def __check_init__(self):
-        check_whole(self.gate_values, "gate_values")
+        if self.gate_values is not None:
+            check_whole(self.gate_values, "gate_values")
         if not 0 < self.delta < 1:
             raise ValueError(f"`delta` must lie strictly between 0 and 1, but is {self.delta}.")
         if self.path_kl not in ("sum", "mean"):
@@ -51,6 +53,7 @@ class EmpiricalPACBayes(AbstractSDEObjective):
         mll, path_kl = found.log_likelihood.mean(), found.path_kl
         weight_kl = model.network.kl_to_prior()
         kl = path_kl * (total if self.path_kl == "sum" else 1) + weight_kl
-        paid = complexity(kl, total, self.delta, sampled=True, gate_values=self.gate_values)
+        values = self.gate_values or model.known.gate.choices
+        paid = complexity(kl, total, self.delta, sampled=True, gate_values=values)
         penalty = self.strength * paid
         return Terms(penalty - mll - found.known, mll, path_kl, weight_kl, penalty)

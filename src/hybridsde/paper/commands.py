@@ -10,8 +10,11 @@ from rich.console import Console
 from hybridsde.cli.engine_options import Address, Workers
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from hybridsde.engine import Progress
-    from hybridsde.paper.experiment import Elsewhere
+    from hybridsde.fit import CallbackFactory
+    from hybridsde.paper.experiment import Elsewhere, Experiment
     from hybridsde.paper.table import Row, RowKey
 
 reproduce = typer.Typer(help="Run the paper's experiments.", no_args_is_help=True)
@@ -26,6 +29,8 @@ SHOWN = 0
 """The test sequence of the walking figures."""
 Where = Annotated[str, typer.Option("--engine", help="Rows in this process (`local`) or on `ray`.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Two repetitions: a trial in minutes.")]
+BRIEF = 10
+"""A quick trial of the Lorenz table trains for this part of the epochs."""
 
 
 @reproduce.command("lorenz")
@@ -33,59 +38,108 @@ def reproduce_lorenz(
     out: Out = Path("runs/lorenz"),
     preset: PresetName = "both",
     protocol: Annotated[
-        str, typer.Option(help="24: sequences of 24 as in the table; appendix: 50 and 100.")
+        str,
+        typer.Option(
+            help="24: sequences of 24 as in the table; 960: from halves of 960 rows, as the text "
+            "has it; appendix: of 50 and 100. 24-one, 960-one, appendix-one: one recording for all "
+            "repetitions. Or several with commas between them."
+        ),
     ] = "24",
     repetitions: Repetitions = 50,
     seed: Seed = 0,
-    quick: Quick = False,
+    quick: Annotated[
+        bool,
+        typer.Option("--quick", help="Two repetitions and a tenth of the epochs: a trial."),
+    ] = False,
     engine: Where = "local",
     address: Address = None,
     workers: Workers = None,
 ) -> None:
     """Table 1 and figures: the Lorenz attractor with one equation known, none, or all.
 
-    Writes results.json, results.csv, results.md, the figures of the appendix (PNG and SVG), what
-    one known equation is worth in training sequences, and what a learned gate makes of a wrong
-    equation to OUT. Rows that are already there with the same settings are not computed again.
+    Writes results.json, results.csv and results.md to OUT; with the protocol 24 also the figures of
+    the appendix (PNG and SVG), what one known equation is worth in training sequences, and what a
+    learned gate makes of a wrong equation. Rows that are already there with the same settings are
+    not computed again.
     """
     from hybridsde.paper import lorenz
+    from hybridsde.paper.experiment import QUICKLY
+    from hybridsde.paper.learning_curve import SIZES
+    from hybridsde.paper.tables import results_tables
+    from hybridsde.report.terminal import fit_progress
+
+    _check_out(out)
+    protocols = tuple(name.strip() for name in protocol.split(","))
+    for name in protocols:
+        _choice(name, tuple(lorenz.PROTOCOLS), "--protocol")
+    with_figures = next(iter(lorenz.PROTOCOLS)) in protocols
+    console = Console()
+    presets = _presets(preset, lorenz.PRESETS)
+    experiment = lorenz.EXPERIMENT
+    if quick:
+        experiment = experiment.brief(BRIEF)
+        presets = tuple(f"{name}{QUICKLY}" for name in presets)
+    repetitions = 2 if quick else repetitions
+    sizes = SIZES[:2] if quick else SIZES
+    epochs = len(protocols) * experiment.epochs(presets)
+    if with_figures:
+        epochs += _figure_epochs(experiment, presets[-1], sizes)
+    with fit_progress(console, epochs) as watch:
+        for name in protocols:
+            results = experiment.reproduce(
+                out,
+                presets=presets,
+                repetitions=repetitions,
+                protocol=name,
+                seed=seed,
+                watch=watch,
+                elsewhere=None if quick else _elsewhere("lorenz", out, engine, address, workers),
+            )
+        shown = results_tables(results, "Lorenz attractor, Table 1")
+        if with_figures:
+            oracle = results.extra[f"oracle_mse_seed_{seed}" if seed else "oracle_mse"]
+            more = _lorenz_figures(
+                out, experiment, presets[-1], repetitions, sizes, seed, oracle, watch
+            )
+            shown = (*shown, *more)
+    console.print(*shown)
+    figures = " and the figures" if with_figures else ""
+    console.print(f"Wrote results.json, results.csv, results.md{figures} to {out}.")
+
+
+def _lorenz_figures(
+    out: Path,
+    experiment: "Experiment",
+    preset: str,
+    repetitions: int,
+    sizes: tuple[int, ...],
+    seed: int,
+    oracle: float,
+    watch: "CallbackFactory",
+) -> "tuple[Table, ...]":
+    """Figures, a learned gate, and what one equation is worth, by one preset; tables of the last
+    two.
+    """
     from hybridsde.paper.figure_data import lorenz_picture
     from hybridsde.paper.figures import attractor, bands, knowledge, paths
     from hybridsde.paper.gate import learn_gate
-    from hybridsde.paper.learning_curve import SIZES, equivalents, learning_curve
+    from hybridsde.paper.learning_curve import equivalents, learning_curve, readable
     from hybridsde.paper.preset import LIBRARY
-    from hybridsde.paper.tables import results_tables
     from hybridsde.report.figures import save
-    from hybridsde.report.terminal import fit_progress, frame_table
+    from hybridsde.report.terminal import frame_table
 
-    _check_out(out)
-    _choice(protocol, tuple(lorenz.PROTOCOLS), "--protocol")
-    console = Console()
-    presets = _presets(preset, lorenz.PRESETS)
-    chosen, settings = lorenz.PRESETS[presets[-1]], f"{presets[-1]} settings"
-    repetitions = 2 if quick else repetitions
-    sizes = SIZES[:2] if quick else SIZES
-    with fit_progress(console, _lorenz_epochs(presets, sizes)) as watch:
-        results = lorenz.EXPERIMENT.reproduce(
-            out,
-            presets=presets,
-            repetitions=repetitions,
-            protocol=protocol,
-            seed=seed,
-            watch=watch,
-            elsewhere=_elsewhere("lorenz", out, engine, address, workers),
-        )
-        picture = lorenz_picture(chosen, seed=seed, watch=watch)
-        strengths, terms = learn_gate(chosen, seed=seed, watch=watch)
-        method = LIBRARY if presets[-1] in lorenz.EXPERIMENT.beyond else "e-pac-bayes"
-        curve = learning_curve(
-            chosen, method, repetitions=min(repetitions, 10), seed=seed, watch=watch, sizes=sizes
-        )
+    chosen, settings = experiment.presets[preset], f"{preset} settings"
+    picture = lorenz_picture(chosen, seed=seed, watch=watch)
+    strengths, terms = learn_gate(chosen, seed=seed, watch=watch)
+    method = LIBRARY if preset in experiment.beyond else "e-pac-bayes"
+    curve = learning_curve(
+        chosen, method, repetitions=min(repetitions, 10), seed=seed, watch=watch, sizes=sizes
+    )
     strengths.to_csv(out / "gate.csv")
     terms.to_csv(out / "gate_terms.csv")
     curve.to_csv(out / "knowledge.csv", index=False)
-    saved = equivalents(curve)
-    saved.to_csv(out / "knowledge_saved.csv")
+    needed = equivalents(curve)
+    needed.to_csv(out / "knowledge_saved.csv")
     save(attractor(picture), out, "attractor")
     for steps in (100, 200, 1000):
         title = f"Lorenz, {steps} steps from T = 10 ({settings})"
@@ -93,21 +147,19 @@ def reproduce_lorenz(
     title = f"Lorenz, single paths of 1000 steps from T = 10 ({settings})"
     save(paths(picture, 1000, 7, title), out, "paths_1000")
     title = f"What one known equation is worth ({settings}, {method})"
-    save(knowledge(curve, results.extra["oracle_mse"], title), out, "knowledge")
-    console.print(*results_tables(results, "Lorenz attractor, Table 1"))
-    console.print(frame_table(strengths, "Gate: dy is right, dz has the wrong sign"))
-    console.print(frame_table(saved, "Sequences that the black box needs for the same error"))
-    console.print(f"Wrote results.json, results.csv, results.md and the figures to {out}.")
+    save(knowledge(curve, oracle, title), out, "knowledge")
+    return (
+        frame_table(strengths, "Gate: dy is right, dz has the wrong sign"),
+        frame_table(readable(needed), "Sequences that the black box needs for the same error"),
+    )
 
 
-def _lorenz_epochs(presets: tuple[str, ...], sizes: tuple[int, ...]) -> int:
-    """All epochs of the command: rows of the table, two figures, the gate, the learning curve."""
-    from hybridsde.paper import lorenz
-
-    one_fit = lorenz.PRESETS[presets[-1]].training.epochs
-    trained = presets[-1] not in lorenz.EXPERIMENT.beyond  # a library has no epochs
-    curve = trained * sum(lorenz.PROTOCOLS["24"].train_sequences / size for size in sizes)
-    return lorenz.EXPERIMENT.epochs(presets) + round((3 + curve) * one_fit)
+def _figure_epochs(experiment: "Experiment", preset: str, sizes: tuple[int, ...]) -> int:
+    """Epochs of two figures, the gate, and the learning curve."""
+    trained = preset not in experiment.beyond  # a library has no epochs
+    whole = next(iter(experiment.protocols.values())).train_sequences
+    curve = trained * sum(whole / size for size in sizes)
+    return round((3 + curve) * experiment.presets[preset].training.epochs)
 
 
 @reproduce.command("lotka-volterra")
@@ -324,9 +376,9 @@ def _elsewhere(
 
 def _check_out(out: Path) -> None:
     """Say so before anything is computed where the folder holds a broken table."""
-    from hybridsde.paper.table import saved_rows
+    from hybridsde.paper.table import saved
 
-    saved_rows(out)
+    saved(out)
 
 
 def _presets(asked: str, known: Mapping[str, object]) -> tuple[str, ...]:

@@ -2,17 +2,20 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from hybridsde.fit import CallbackFactory
+from hybridsde.model.drift import GRID
 from hybridsde.paper.preset import METHODS, Preset
 from hybridsde.paper.row import DRAWS, floors, run_row
 from hybridsde.paper.system import Protocol, System
 from hybridsde.paper.table import Results, Row, RowKey, fingerprint, summarise
 
+QUICKLY = ", quick"
+"""Behind the name of a preset that trains for a part of its epochs."""
 Elsewhere = Callable[[Sequence[RowKey]], Mapping[RowKey, Row]]
 """Computes rows on other processes or machines."""
 
@@ -28,11 +31,22 @@ class Experiment:
     protocols: Mapping[str, Protocol]
     known: Mapping[str, tuple[str, ...]]
     """The equations behind each name in the column "known"."""
-    published: Mapping[tuple[str, str], float | None]
-    """The rows, (known, method), with the mean test MSE that the paper gives."""
+    published: Mapping[tuple[str, str], tuple[float, float] | None]
+    """The rows, (known, method), with the mean test MSE that the paper gives, and its error."""
     presets: Mapping[str, Preset]
     beyond: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """Further rows of a preset, which the paper does not have."""
+
+    def brief(self, part: int) -> "Experiment":
+        """With this part of the epochs, under names that say so."""
+
+        def shorter(preset: Preset) -> Preset:
+            epochs = max(1, preset.training.epochs // part)
+            return replace(preset, training=replace(preset.training, epochs=epochs))
+
+        presets = {f"{name}{QUICKLY}": shorter(one) for name, one in self.presets.items()}
+        beyond = {f"{name}{QUICKLY}": rows for name, rows in self.beyond.items()}
+        return replace(self, presets=presets, beyond=beyond)
 
     def epochs(self, presets: tuple[str, ...]) -> int:
         """How many epochs all rows take together."""
@@ -63,9 +77,11 @@ class Experiment:
         for key in keys:
             results.get(key, lambda key=key: found[key] if key in found else self.row(key, watch))
         oracle, persistence = floors(self.system, self.protocols[protocol], repetitions, seed)
-        results.extra = {
-            "oracle_mse": oracle,
-            "persistence_mse": persistence,
+        of = "" if protocol == next(iter(self.protocols)) else f"_{protocol}"
+        of += f"_seed_{seed}" if seed else ""
+        results.extra |= {
+            f"oracle_mse{of}": oracle,
+            f"persistence_mse{of}": persistence,
             "seconds": sum(row.seconds for row in results.rows),
         }
         results.save()
@@ -78,7 +94,9 @@ class Experiment:
         system = (self.system.diffusion, self.system.interval, self.system.parameter_sd)
         keys = []
         for preset in presets:
-            settings = fingerprint(self.presets[preset], self.protocols[protocol], system, DRAWS)
+            chosen = self.presets[preset]
+            counted = GRID if chosen.learned_gate else ()
+            settings = fingerprint(chosen, self.protocols[protocol], system, DRAWS, counted)
             for known, method in (*self.published, *self.beyond.get(preset, ())):
                 key = RowKey(known, method, preset, protocol, repetitions, seed, settings)
                 keys.append(key)
@@ -97,10 +115,12 @@ class Experiment:
             seed=key.seed,
             callbacks=watch(" ".join(key[:3])) if key.method in METHODS else (),
         )
+        mse, se = self.published.get((key.known, key.method)) or (None, None)
         return Row(
             *key,
             **summarise(found.scores),
-            published_mse=self.published.get((key.known, key.method)),
+            published_mse=mse,
+            published_se=se,
             diverged=int(np.sum(found.diverged)),
             seconds=time.monotonic() - began,
         )

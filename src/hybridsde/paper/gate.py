@@ -9,7 +9,6 @@ import math
 from dataclasses import replace
 
 import equinox as eqx
-import jax.numpy as jnp
 import jax.random as jr
 import pandas as pd
 
@@ -21,9 +20,6 @@ from hybridsde.paper.lorenz import PROTOCOLS
 from hybridsde.paper.preset import Preset
 from hybridsde.physics import known_drift
 from hybridsde.run import fit
-
-GRID = tuple(k / 10 for k in range(11))
-"""Γ for one state; for two known states |Γ| = 11²."""
 
 
 def offered(x, y, z, kappa, rho):
@@ -50,20 +46,18 @@ def learn_gate(
     learned = run.forecaster
     assert isinstance(learned, SDEForecaster)
     gate = learned.model.known.gate
-    gate_values = len(GRID) ** sum(gate.known)
-    chosen = gate.quantised(jnp.array(GRID))
-    quantised = eqx.tree_at(lambda f: f.model.known.gate, learned, chosen)
+    quantised = learned.on_grid()
     strengths = pd.DataFrame(
-        {"learned": gate.value, "quantised": chosen.value},
+        {"learned": gate.value, "quantised": quantised.model.known.gate.value},
         index=pd.Index(lorenz.STATES, name="state"),
     )
     rows = {}
-    for name, which, size in (("learned", learned, 1), ("quantised", quantised, gate_values)):
-        objective = replace(preset.objective("e-pac-bayes"), samples=DRAWS, gate_values=size)
+    for name, which in (("learned", learned), ("quantised", quantised)):
+        objective = replace(preset.objective("e-pac-bayes"), samples=DRAWS)
         batch = Batch.of(train)
         terms = eqx.filter_jit(objective)(which.model, batch, batch.count, key=jr.key(seed))
         rows[name] = {
-            "ln |Γ|": math.log(size),
+            "ln |Γ|": math.log(gate.choices),
             **{term: float(value) for term, value in terms._asdict().items()},
             "test MSE": replace(run, forecaster=which).score(test).loc["overall", "mse"],
         }

@@ -17,6 +17,7 @@ from hybridsde.run import fit_and_score
 
 SIZES = (2, 3, 5, 10, 20, 40)
 """Training sequences."""
+NOT_REACHED = "not reached"
 ROWS = ("none", "x", "y", "z")
 """Known equations; networks of all rows of one size are trained as one program."""
 
@@ -69,14 +70,19 @@ def equivalents(curve: pd.DataFrame) -> pd.DataFrame:
     """How many sequences the black box needs for the median error of each hybrid.
 
     One row per number of sequences, one column per known equation. Between the sizes that were
-    run, ln error is taken as linear in ln size; beyond the largest size the answer is infinite,
-    below the smallest it is that size.
+    run, ln error is taken as linear in ln size; where no size that was run reached it there is no
+    number, below the smallest it is that size.
     """
     medians = curve.pivot_table("mse", index="sequences", columns="known", aggfunc="median")
     falling = medians["none"].cummin()
     sizes, errors = np.log(falling.index.to_numpy(float)), np.log(falling.to_numpy())
 
     def needed(error: float) -> float:
-        return float(np.exp(np.interp(-np.log(error), -errors, sizes, right=np.inf)))
+        return float(np.exp(np.interp(-np.log(error), -errors, sizes, right=np.nan)))
 
     return medians.drop(columns="none").map(needed)
+
+
+def readable(needed: pd.DataFrame) -> pd.DataFrame:
+    """For a table: numbers, or that no size reached the error."""
+    return needed.map(lambda count: f"{count:.1f}" if np.isfinite(count) else NOT_REACHED)

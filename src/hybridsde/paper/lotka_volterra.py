@@ -34,24 +34,14 @@ ROWS = (
 """Black box, white box, hybrid."""
 
 PRESETS = {
-    "paper": Preset(
-        HybridSDE(
-            members=1,
-            states=lotka_volterra.STATES,
-            far="free",
-            diffusion=lotka_volterra.DIFFUSION,
-            noise=0.1,
-            hidden=(50, 50, 50, 50),
-            start="first",
-            activation="relu",
-            standardise=False,
-            weights="local",
-            initial_sd=0.1,
-            last_layer=1.0,
-        ),
-        Training(epochs=50, batch_size=2, learning_rate=1e-3, schedule="constant", clip=None),
-        EulerMaruyama(),
-        samples=1,
+    "paper": Preset.published(
+        states=lotka_volterra.STATES,
+        diffusion=lotka_volterra.DIFFUSION,
+        noise=0.1,
+        hidden=(50, 50, 50, 50),
+        activation="relu",
+        initial_sd=0.1,
+        epochs=50,
     ),
     "recommended": Preset(
         HybridSDE(

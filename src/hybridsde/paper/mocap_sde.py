@@ -16,15 +16,10 @@ from hybridsde.data import Batch, Trajectories
 from hybridsde.fit import CallbackFactory, Fitted, Langevin, Training, train_many
 from hybridsde.forecast import Ensemble
 from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
+from hybridsde.hybrid.published import published
 from hybridsde.model import BayesianSDE, Latent
-from hybridsde.objective import (
-    ELBO,
-    AbstractObjective,
-    EmpiricalBayes,
-    EmpiricalPACBayes,
-    LogPosterior,
-)
-from hybridsde.paper import mocap_data
+from hybridsde.objective import AbstractObjective, LogPosterior
+from hybridsde.paper import mocap_data, preset
 from hybridsde.paper.amc import CHANNELS
 from hybridsde.paper.row import repetition_keys
 from hybridsde.paper.table import Row, RowKey, summarise
@@ -48,12 +43,9 @@ ROWS = (
 """What is known, and the method."""
 FACTORIAL = tuple(row for row in ROWS if row[1].startswith("e-"))
 """The four rows with and without other walkers, with and without the PAC term."""
-_LOSS = {"samples": 1, "estimator": "mean_log", "solver": EulerMaruyama()}
 METHODS: dict[str, tuple[AbstractObjective, Langevin | None]] = {
-    "d-bnn (sgld)": (LogPosterior(**_LOSS), Langevin()),
-    "d-bnn (vi)": (ELBO(**_LOSS), None),
-    "e-bayes": (EmpiricalBayes(**_LOSS), None),
-    "e-pac-bayes": (EmpiricalPACBayes(**_LOSS, path_kl="sum"), None),
+    name: (loss, Langevin() if isinstance(loss, LogPosterior) else None)
+    for name, loss in {**preset.COMPARED, **preset.METHODS}.items()
 }
 """The loss of a method, and the Langevin steps after it."""
 
@@ -103,19 +95,17 @@ class Preset:
         return mocap_data.mirrored(data) if self.mirrored else data
 
 
+MODEL, _ = published(
+    states=tuple(f"z{k}" for k in range(6)),
+    observed=CHANNELS,
+    latent=Latent(context=3, encoder=(30, 30), decoder=(30, 30)),
+    hidden=(30,),
+    diffusion=0.1,
+    noise=0.5**0.5,
+    initial_sd=0.05,
+)
 PAPER = Preset(
-    HybridSDE(
-        members=1,
-        states=tuple(f"z{k}" for k in range(6)),
-        observed=CHANNELS,
-        latent=Latent(context=3, encoder=(30, 30), decoder=(30, 30)),
-        hidden=(30,),
-        diffusion=0.1,
-        noise=0.5**0.5,
-        weights="local",
-        initial_sd=0.05,
-        last_layer=1.0,
-    ),
+    replace(MODEL, standardise=True),  # angles of fifty joints, on very different scales
     iterations=((1000, 30), (1500, 50), (500, 100)),
 )
 RECOMMENDED = replace(

@@ -19,7 +19,7 @@ from hybridsde.hybrid.sparse import Sparse, fit_sparse
 from hybridsde.model import AbstractObservation, BayesianSDE, Gate
 from hybridsde.model.drift import make_gate
 from hybridsde.paper.preset import LIBRARY, METHODS, PHYSICS, Preset
-from hybridsde.paper.system import Protocol, System, recording
+from hybridsde.paper.system import Protocol, System, recording, recording_keys
 from hybridsde.run import Repetitions, fit_and_score
 from hybridsde.simulate import EulerMaruyama, Heun
 
@@ -41,8 +41,8 @@ def prepare(
     them all. A gate that is learned has a program for every row.
     """
 
-    def one(key: PRNGKeyArray):
-        data_key, physics_key, init_key = jr.split(key, 3)
+    def one(key: PRNGKeyArray, data_key: PRNGKeyArray):
+        _, physics_key, init_key = jr.split(key, 3)
         train, test = recording(system, protocol, key=data_key)
         hybrid = replace(model, physics=system.noisy(key=physics_key))
         untrained = hybrid.init(train, key=init_key)
@@ -51,7 +51,7 @@ def prepare(
         held = eqx.tree_at(lambda m: m.known.gate.strength.frozen, untrained, gate)
         return train, test, held
 
-    return over_seeds(one, keys)
+    return over_seeds(one, keys, recording_keys(protocol, keys))
 
 
 class UncertainPhysics(AbstractForecaster):
@@ -200,14 +200,15 @@ def floors(system: System, protocol: Protocol, repetitions: int, seed: int) -> t
 
     @eqx.filter_jit
     def all_repetitions(keys: Keys, test_keys: Keys):
-        def one(key: PRNGKeyArray, test_key: PRNGKeyArray):
-            train, test = recording(system, protocol, key=jr.split(key, 3)[0])
+        def one(key: PRNGKeyArray, data_key: PRNGKeyArray, test_key: PRNGKeyArray):
+            train, test = recording(system, protocol, key=data_key)
             truth = SDEForecaster(exact.init(train, key=key), EulerMaruyama(substeps=10))
             scores = evaluate(truth, test, DRAWS, key=test_key)
             still = jnp.mean((test.values[:, 1:] - test.values[:, :1]) ** 2)
             return scores["mse"][-1], still
 
-        return over_seeds(one, keys, test_keys, one_by_one=True)
+        data_keys = recording_keys(protocol, keys)
+        return over_seeds(one, keys, data_keys, test_keys, one_by_one=True)
 
     oracle, persistence = all_repetitions(keys, test_keys)
     return float(oracle.mean()), float(persistence.mean())

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 
-from hybridsde._types import Array, Float, PRNGKeyArray
+from hybridsde._types import Array, Float, Keys, PRNGKeyArray
 from hybridsde.data import Batch, Trajectories
 from hybridsde.hybrid import HybridSDE
 from hybridsde.physics import AbstractPhysics, FunctionPhysics, known_drift
@@ -64,19 +65,30 @@ class Protocol:
     train_length: int
     test_sequences: int
     test_length: int
+    observations: int | None = None
+    """How many of a recording are used; all, if not given."""
+    one_recording: bool = False
+    """Whether all repetitions see the same recording, and differ in what is known, in the weights
+    and in what is drawn."""
 
     def cut(self, recording: Trajectories) -> tuple[Trajectories, Trajectories]:
         """Training and test sequences of one recording."""
-        first, second = recording.windows(recording.times.shape[1] // 2)
+        first, second = recording.windows((self.observations or recording.times.shape[1]) // 2)
         return (
             first.windows(self.train_length).take(range(self.train_sequences)),
             second.windows(self.test_length).take(range(self.test_sequences)),
         )
 
 
+def recording_keys(protocol: Protocol, keys: Keys) -> Keys:
+    """The key of the recording of every repetition."""
+    each = jax.vmap(lambda key: jr.split(key, 3)[0])(keys)
+    return jnp.repeat(each[:1], len(each), 0) if protocol.one_recording else each
+
+
 def recording(system: System, protocol: Protocol, *, key: PRNGKeyArray) -> tuple[Batch, Batch]:
     """Training and test sequences of one recording. Can be compiled and mapped."""
-    path = system.observe(key=key)
+    path = system.observe(key=key)[: protocol.observations]
 
     def sequences(first: int, count: int, length: int) -> Batch:
         values = path[first : first + count * length].reshape(count, length, -1)

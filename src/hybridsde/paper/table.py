@@ -69,6 +69,7 @@ class Row:
     """Of every repetition."""
     published_mse: float | None = None
     published_sd: float | None = None
+    published_se: float | None = None
     diverged: int = 0
     """Repetitions stopped early because they diverged; they are scored like the others."""
     seconds: float = math.nan
@@ -120,9 +121,8 @@ class Results:
         self._folder = folder
         self._title, self._notes = title, notes
         self._table = table or score_table
-        self.extra: dict[str, float] = {}
         folder.mkdir(parents=True, exist_ok=True)
-        self.rows = saved_rows(folder)
+        self.rows, self.extra = saved(folder)
 
     def get(self, key: RowKey, compute: Callable[[], Row]) -> Row:
         """The finished row with this key, or a new one, which is saved."""
@@ -151,18 +151,20 @@ class Results:
         return "\n".join([f"# {self._title}", "", *table, "", *extra, "", self._notes, ""])
 
 
-def saved_rows(folder: Path) -> list[Row]:
-    """Finished rows in a folder; rows with columns that are not known are left out.
+def saved(folder: Path) -> tuple[list[Row], dict[str, float]]:
+    """Finished rows in a folder, and numbers beside them; rows with columns that are not known are
+    left out.
 
     An `InputError` where its `results.json` cannot be read.
     """
     path = folder / "results.json"
     if not path.exists():
-        return []
+        return [], {}
     names = {field.name for field in fields(Row)}
     try:
-        rows = json.loads(path.read_text())["rows"]
-        return [row_of(row) for row in rows if set(row) <= names]
+        found = json.loads(path.read_text())
+        rows = [row_of(row) for row in found["rows"] if set(row) <= names]
+        return rows, {name: value for name, value in found.items() if name != "rows"}
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path} is not a table of results ({error}). Move it away or choose another folder."
@@ -172,18 +174,27 @@ def saved_rows(folder: Path) -> list[Row]:
 def score_table(rows: list[Row]) -> list[str]:
     """Measured scores beside the published MSE, as lines of Markdown."""
     header = (
-        "| known | method | preset | protocol | published MSE | MSE ± s.e. | sd | median | "
+        "| known | method | preset | protocol | published ± s.e. | MSE ± s.e. | sd | median | "
         "NLL | CRPS | 90 % coverage | n |"
     )
     lines = [header, "|---" * 12 + "|"]
+    several = len({r.seed for r in rows}) > 1
     for r in rows:
-        published = "–" if r.published_mse is None else f"{r.published_mse:.2f}"
+        protocol = f"{r.protocol}, seed {r.seed}" if several else r.protocol
         lines.append(
-            f"| {r.known} | {r.method} | {r.preset} | {r.protocol} | {published} | "
+            f"| {r.known} | {r.method} | {r.preset} | {protocol} | {published(r)} | "
             f"{r.mse_mean:.3g} ± {r.mse_se:.2g} | {r.mse_sd:.2g} | {r.mse_median:.3g} | "
             f"{r.nll_mean:.3g} | {r.crps_mean:.3g} | {r.coverage90_mean:.2f} | {r.repetitions} |"
         )
     return lines
+
+
+def published(row: Row) -> str:
+    """The published MSE with its standard error, where there are any."""
+    if row.published_mse is None:
+        return "–"
+    error = "" if row.published_se is None else f" ± {row.published_se:.2f}"
+    return f"{row.published_mse:.2f}{error}"
 
 
 def plain_row(row: Row) -> dict[str, Any]:

@@ -7,21 +7,21 @@ from rich.table import Table
 from hybridsde.paper import cost
 from hybridsde.paper.factorial import Effect
 from hybridsde.paper.mocap_history_notes import PUBLISHED, number
-from hybridsde.paper.table import Results, Row
+from hybridsde.paper.table import Results, Row, published
 
 
 def results_tables(results: Results, title: str) -> Iterator[Table]:
-    """Measured MSE, CRPS and coverage beside the paper's MSE, a table per preset."""
-    for preset in dict.fromkeys(row.preset for row in results.rows):
-        table = Table(title=f"{title}, {preset} settings")
+    """Measured MSE, CRPS and coverage beside the paper's MSE, a table per preset and protocol."""
+    for preset, protocol in dict.fromkeys((row.preset, row.protocol) for row in results.rows):
+        table = Table(title=f"{title}, {preset} settings, protocol {protocol}")
         for name in ("known", "method"):
             table.add_column(name, no_wrap=True)
         for name in ("paper", "MSE ± s.e.", "median", "CRPS", "in 90 %"):
             table.add_column(name, justify="right", no_wrap=True)
         for row in results.rows:
-            if row.preset == preset:
+            if (row.preset, row.protocol) == (preset, protocol):
                 table.add_row(*_cells(row))
-        floors = [f"{name.removesuffix('_mse')} {value:.3g}" for name, value in _floors(results)]
+        floors = [f"{name.replace('_mse', '')} {value:.3g}" for name, value in _floors(results)]
         table.caption = "MSE of " + ", ".join(floors)
         yield table
 
@@ -30,7 +30,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.known,
         row.method,
-        "–" if row.published_mse is None else f"{row.published_mse:.2f}",
+        published(row),
         f"{row.mse_mean:.3g} ± {row.mse_se:.2g}",
         f"{row.mse_median:.3g}",
         f"{row.crps_mean:.3g}",
@@ -55,7 +55,7 @@ def history_table(rows: list[Row]) -> Table:
 
 
 def _floors(results: Results) -> list[tuple[str, float]]:
-    return [(name, value) for name, value in results.extra.items() if name.endswith("_mse")]
+    return [(name, value) for name, value in results.extra.items() if "_mse" in name]
 
 
 def effects_rich(found: list[Effect]) -> Table:

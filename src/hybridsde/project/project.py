@@ -69,7 +69,7 @@ class Project:
             model.check_training(split.train)
             check_known(model, split.train)
             _check_scorable(split.test)
-            model = settled(model, split.train, settings.train.substeps)
+            model = settled_by(settings, model, split.train)
             write_spec(model)  # what cannot be saved is said before a fit
             if settings.floor is not None:
                 floor_model(settings.floor, model)  # mistakes are told before a fit
@@ -103,12 +103,12 @@ class Project:
     @cached_property
     def training(self) -> Training:
         """How long and how fast."""
-        return self.settings.train.build_training(self.pieces.count)
+        return self.settings.build_training(self.pieces.count)
 
     @cached_property
     def objective(self) -> AbstractSDEObjective | None:
         """The loss, with its scheme; None where it is left to the fit."""
-        return self.settings.train.build_objective(self.model)
+        return self.settings.build_objective(self.model)
 
     @cached_property
     def test(self) -> Trajectories | None:
@@ -229,6 +229,11 @@ def _tidy(out: Path) -> None:
     """Remove what is there only while a fit is under way."""
     for name in (CHECKPOINT, f"{CHECKPOINT}{TRIAL_CHECKPOINT}", UNFINISHED):
         (out / name).unlink(missing_ok=True)
+
+
+def settled_by(settings: Settings, model: HybridSDE, train: Trajectories) -> HybridSDE:
+    """The model with the steps that settings ask for; those of the published method follow rows."""
+    return model if settings.published else settled(model, train, settings.train.substeps)
 
 
 def settled(model: HybridSDE, train: Trajectories, substeps: int | None) -> HybridSDE:

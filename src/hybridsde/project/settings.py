@@ -19,6 +19,19 @@ from hybridsde.hybrid import HybridSDE
 from hybridsde.hybrid.declaration import NETWORK
 from hybridsde.hybrid.defaults import default_training
 from hybridsde.hybrid.knowledge import Knowledge
+from hybridsde.hybrid.published import (
+    BATCH_SIZE,
+    EPOCHS,
+    FIXED,
+    LEARNING_RATE,
+    OBJECTIVES,
+    PAPER,
+    USUAL,
+    contradictions,
+    published,
+    published_loss,
+    published_training,
+)
 from hybridsde.objective import (
     ELBO,
     AbstractSDEObjective,
@@ -41,9 +54,9 @@ Finite = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Width = Annotated[int, Field(ge=1, le=4096)]
 Column = Annotated[str, Field(min_length=1, max_length=200)]
-Spread = Literal["learn"] | Positive | list[Positive]
+Spread = Literal["learn", "guess"] | Positive | list[Positive]
 Quiet = Annotated[float, Field(ge=0, le=LARGEST)]
-Diffusion = Literal["learn"] | Quiet | list[Quiet]
+Diffusion = Literal["learn", "guess"] | Quiet | list[Quiet]
 
 
 def _limit(value: float) -> float:
@@ -171,6 +184,8 @@ Kind = Literal["auto", "library", "process", "ensemble", "network"]
 class ModelSettings(_Table):
     """[model]: the learned part and the noise."""
 
+    preset: Literal["paper"] | None = None
+    """"paper": the method of Haussmann et al. 2021 as it was published, and nothing else."""
     learned: Kind | Annotated[list[Kind], Field(min_length=1, max_length=2)] = "auto"
     """What the learned part is made of: terms, a process, small or large networks, or auto."""
     degree: Annotated[int, Field(ge=1, le=9)] | None = None
@@ -226,9 +241,9 @@ class TrainSettings(_Table):
     epochs: Count | None = None
     batch_size: Count = Training.batch_size
     learning_rate: Annotated[float, Field(gt=0, le=10)] = Training.learning_rate
-    clip: Positive = 10.0
+    clip: Positive | None = 10.0
     substeps: Count | None = None
-    piece: Annotated[int, Field(ge=2)] = LONGEST
+    piece: Annotated[int, Field(ge=2)] | None = LONGEST
     prior_fraction: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Share of the training trajectories that gives the prior of a certificate on the others."""
     seed: Annotated[int, Field(ge=0, lt=2**31 - 10_000)] = 0
@@ -320,6 +335,14 @@ class Settings(_Table):
     """[sweep]: what `hybridsde sweep` tries for settings, by their dotted names; a fit does not
     look at it."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published(cls, given: Any) -> Any:
+        """A preset stands for the settings that it is made of; a `ValueError` where others are
+        given.
+        """
+        return with_preset(given) if isinstance(given, dict) else given
+
     @model_validator(mode="after")
     def _certifiable(self):
         if self.train.prior_fraction is not None and self.model.weights != "path":
@@ -364,10 +387,14 @@ class Settings(_Table):
         """Measured states, then hidden ones."""
         return (*self.data.states, *self.data.hidden_states)
 
+    @property
+    def published(self) -> bool:
+        """Whether the method is to be that of the paper."""
+        return self.model.preset == PAPER
+
     def build_model(self, folder: Path, *, trust: bool) -> HybridSDE:
         """The declared model."""
-        return HybridSDE(
-            states=self.states,
+        declared: dict[str, Any] = dict(  # noqa: C408
             physics=self.physics.build(folder, trust=trust),
             gate=self.physics.gate,
             inputs=self.inputs,
@@ -396,6 +423,30 @@ class Settings(_Table):
             # A certificate is about the distribution of one network.
             members=self.model.members if self.train.prior_fraction is None else 1,
         )
+        if self.published:
+            return published(self.states, **declared)[0]
+        return HybridSDE(states=self.states, **declared)
+
+    def build_objective(self, model: HybridSDE) -> AbstractSDEObjective | None:
+        """The loss; None where it is left to what the learned part is made of."""
+        train = self.train
+        if not self.published:
+            return train.build_objective(model)
+        return published_loss(
+            train.objective or "pac-bayes",
+            samples=train.samples or 1,
+            delta=train.delta,
+            substeps=train.substeps or 1,
+        )
+
+    def build_training(self, series: int) -> Training:
+        """How long and how fast networks are trained on so many recordings or pieces of them."""
+        train = self.train
+        if not self.published:
+            return train.build_training(series)
+        return published_training(
+            train.epochs or EPOCHS, train.batch_size, train.learning_rate, train.piece
+        )
 
     @property
     def _learned(self) -> Learned | tuple[Learned, ...]:
@@ -423,6 +474,58 @@ class Settings(_Table):
         """The files that the settings name, or one folder of Parquet files."""
         names = [self.data.files] if isinstance(self.data.files, str) else self.data.files
         return [folder / _expanded(name) for name in names]
+
+
+WITH_FIXED = ("data", "physics", "model", "train")
+"""Tables of which the published method leaves some keys without a choice."""
+PUBLISHED_MODEL: dict[str, Any] = {
+    name: list(value) if isinstance(value, tuple) else value
+    for name, value in {**USUAL, **FIXED}.items()
+    if name in ModelSettings.model_fields and value
+}
+PUBLISHED_TRAINING: dict[str, Any] = {
+    "objective": "pac-bayes",
+    "samples": 1,
+    "epochs": EPOCHS,
+    "batch_size": BATCH_SIZE,
+    "learning_rate": LEARNING_RATE,
+    "clip": None,
+    "piece": None,
+}
+"""What the preset stands for, as settings. Validation recordings, too, are only those asked for."""
+
+
+def with_preset(given: dict[str, Any]) -> dict[str, Any]:
+    """What a settings file says, with what its preset stands for where it says nothing.
+
+    A `ValueError` where it says something that the preset is not.
+    """
+    tables = {name: dict(table) for name, table in given.items() if isinstance(table, dict)}
+    model, train = tables.setdefault("model", {}), tables.setdefault("train", {})
+    if model.get("preset") != PAPER:
+        return given
+    said = {name: table for name, table in tables.items() if name in WITH_FIXED}
+    refused = [
+        f"{name}.{one}" for name, table in said.items() for one in contradictions(table)
+    ] + contradictions({"knowledge": [one for one in tables.get("knowledge", {}).values() if one]})
+    objective = train.get("objective") or "pac-bayes"
+    if objective not in OBJECTIVES:
+        refused.append(
+            f"train.objective = {objective!r} is not what the paper proposes, which is "
+            f"{' or '.join(map(repr, OBJECTIVES))}"
+        )
+    elif train.get("estimator", "auto") not in ("auto", OBJECTIVES[objective]):
+        refused.append(
+            f"train.estimator = {train['estimator']!r} contradicts the loss as it was published, "
+            f"which has {OBJECTIVES[objective]!r}. Leave it out"
+        )
+    if refused:
+        raise ValueError(f'with model.preset = "{PAPER}": {refused[0].removesuffix(".")}')
+    tables["model"] = {**PUBLISHED_MODEL, **model}
+    tables["train"] = {**PUBLISHED_TRAINING, **train}
+    if "data" in tables:
+        tables["data"] = {"validation": 0, **tables["data"]}
+    return {**given, **tables}
 
 
 def part_of(given: float | list[str] | PeriodSettings | None) -> Part | None:

@@ -39,6 +39,7 @@ TEMPLATE = """\
 # rate = {{ value = 0.5, learn = true, low = 0.1, high = 2.0 }}   # or learned within bounds
 
 # [model]
+# preset = "paper"           # the method of Haussmann et al. 2021 as it was published, nothing else
 # learned = "auto"           # a "library" of terms, a "process", a "network", or what fits better
 # terms = ["{first}/(1 + {first})"]   # of your own, in the library
 # hidden = [50, 50]          # layers of the network; [] for physics alone

@@ -199,8 +199,12 @@ def _plan(project: Project) -> Text:
     unit = project.settings.data.unit or "units of time"
     interval, numerics = project.data.interval, project.model.numerics
     usual = f"{interval:.3g} {unit}" if interval else "unknown"
-    scheme = numerics.scheme or HEUN
-    steps = f"{scheme} steps of at most {numerics.step:.3g} {unit}, by {numerics.why}"
+    if project.settings.published:
+        count = project.settings.train.substeps or 1
+        steps = f"{count} Euler–Maruyama step{'s' * (count > 1)} from row to row, as published"
+    else:
+        scheme = numerics.scheme or HEUN
+        steps = f"{scheme} steps of at most {numerics.step:.3g} {unit}, by {numerics.why}"
     origin = f"\nIn equations t counts from {numerics.origin:.17g}." if numerics.origin else ""
     return Text(
         f"Trajectories: {'; '.join(parts)}. Training sees {project.pieces.count} pieces.\n"
@@ -228,7 +232,8 @@ def _learned(project: Project) -> str:
         )
     library = f"a library of {columns} terms" if LIBRARY in model.pieces else ""
     process = "a Gaussian process" if PROCESS in model.pieces else ""
-    network = f"{model.networks} networks, {epochs}" if model.networks else ""
+    several = "s" * (model.networks > 1)
+    network = f"{model.networks} network{several}, {epochs}" if model.networks else ""
     if model.ensemble:
         network = f"an ensemble of {model.networks} small networks, by second-order steps"
     return f"The learned part is {' and '.join(filter(None, (library, process, network)))}. "

@@ -363,7 +363,9 @@ class Run:
         - `models_compared`: how many models were compared on these trajectories.
         - `dependence`: "sequential" for windows of one recording, with a weaker promise.
         - `ensemble`: networks in one forecast, for "ub", "kl" and "catoni".
-        - `draws`: sampled forecasters. `gate_values`: |Γ| of the paper's bound.
+        - `draws`: sampled forecasters.
+        - `gate_values`: |Γ| of the paper's bound where γ was given. A learned γ is rounded to a
+          grid, which is counted.
 
         Refused with an `InputError` where it would be false.
         """

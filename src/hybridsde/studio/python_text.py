@@ -22,7 +22,7 @@ import hybridsde as hs
 def main() -> None:
     data = hs.read_table({files}, {columns}{separator})
     split = Split.of(data, {test}, {validation}, seed={seed})
-{physics}    model = hs.HybridSDE(
+{physics}    {made}(
 {model}
     ){settled}
     run = hs.fit(
@@ -58,7 +58,8 @@ def python_text(settings: Settings, name: str, training: Training) -> str:
     model = settings.build_model(Path(), trust=False)
     periods = isinstance(data.test, PeriodSettings) or isinstance(data.validation, PeriodSettings)
     imports = [f"from hybridsde.project.split import {'Period, ' * periods}Split"]
-    if train.substeps:
+    stepped = train.substeps and not settings.published
+    if stepped:
         imports.insert(0, "from hybridsde.project.project import settled")
     rows = "split.test"
     if horizon:
@@ -75,11 +76,10 @@ def python_text(settings: Settings, name: str, training: Training) -> str:
         validation=_part(data.validation),
         seed=train.seed,
         physics=_physics(settings),
-        model=_lines(_model(model), 8),
-        settled=f"\n    model = settled(model, split.train, {train.substeps})"
-        if train.substeps
-        else "",
-        fit=_lines(_fit(settings, model, training), 8),
+        made="model, how = hs.published" if settings.published else "model = hs.HybridSDE",
+        model=_lines({**_model(model), **_published(settings)}, 8),
+        settled=f"\n    model = settled(model, split.train, {train.substeps})" if stepped else "",
+        fit=_lines(_fit(settings, model, training), 8) + "\n        **how," * settings.published,
         test_rows=rows,
         draws=settings.forecast.draws,
         out=literal(f"{name}-again"),
@@ -152,8 +152,22 @@ def _model(model: HybridSDE) -> dict[str, str]:
     return given
 
 
+def _published(settings: Settings) -> dict[str, str]:
+    """What `hs.published` is told beside fields of the model."""
+    if not settings.published:
+        return {}
+    train = settings.train
+    told = ("objective", "samples", "delta", "substeps", "epochs", "batch_size", "learning_rate")
+    given = {name: getattr(train, name) for name in (*told, "piece")}
+    return {name: literal(value) for name, value in given.items() if value is not None}
+
+
 def _fit(settings: Settings, model: HybridSDE, training: Training) -> dict[str, str]:
     train, given = settings.train, {}
+    if settings.published:
+        if settings.forecast.horizon is not None:
+            given["horizon"] = literal(settings.forecast.horizon)
+        return {**given, "seed": literal(train.seed)}
     if train.build_objective(model) is not None:
         samples = train.samples or model.samples
         delta = f", delta={literal(train.delta)}" * (train.objective in (None, "pac-bayes"))

@@ -112,7 +112,7 @@ class RunActions:
         settings = check_settings(dict(found), opened.folder.name)
         longest = Training(longest=settings.train.piece)
         pieces = training_windows(opened.run.spec, opened.split.train, longest)
-        training = settings.train.build_training(len(pieces))
+        training = settings.build_training(len(pieces))
         return python_text(settings, opened.folder.name, training)
 
     def _open(self, asked: Asked) -> OpenRun:
