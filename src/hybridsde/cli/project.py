@@ -1,6 +1,7 @@
 """`hybridsde init | check | fit`: from a table to a run."""
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -135,6 +136,7 @@ def fit(
     One large fit can be shared by processes on several machines: call each with the same
     --coordinator and --processes, and its own number as --process.
     """
+    from hybridsde._watchdog import watched
     from hybridsde.project.project import Project, check_target
     from hybridsde.report.overview import fit_notes, score_table
     from hybridsde.report.terminal import fit_progress
@@ -150,7 +152,9 @@ def fit(
     with notices(console):
         project = Project.open(config)
         again = stoppable("fit", config, "--out", out, "--resume", kept=lambda: kept_of_fit(out))
-        with again, fit_progress(Console(quiet=quiet)) as watch:
+        # Processes that share a fit wait for each other, and rightly so.
+        alone = watched() if coordinator is None else nullcontext()
+        with again, alone, fit_progress(Console(quiet=quiet)) as watch:
             run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
         for part in fit_notes(run, project.split.train):
             console.print(part, soft_wrap=True, highlight=False)

@@ -20,6 +20,7 @@ from hybridsde._cache import compile_quickly, keep_compiled
 from hybridsde._devices import use_all_cores
 from hybridsde._errors import FitFailed, InputError, InputNotice
 from hybridsde._files import write_json
+from hybridsde._watchdog import watched
 from hybridsde.fit import FitDiverged, Progress
 from hybridsde.project.compare import QUICK, others, repeat
 from hybridsde.project.project import Project
@@ -44,7 +45,8 @@ def main(arguments: list[str]) -> int:
             tell(stage="Reading the recordings")
             project = open_project(settings)
             tell(stage="Compiling")
-            project.fit_into(out, resume=resume, callbacks=(_follow(tell),))
+            with watched(lambda: _give_up(tell)):
+                project.fit_into(out, resume=resume, callbacks=(_follow(tell),))
             tell(stage="Scoring simple forecasters", fitted=True)
             write_json(out / ALTERNATIVES, alternatives(project))
     except (InputError, FitFailed) as error:
@@ -53,6 +55,12 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
+
+
+def _give_up(tell: Tell) -> None:
+    """Say that nothing moves any more, and end."""
+    tell(error="Nothing has moved for minutes, so the fit was ended. Please report it.")
+    os._exit(FAILED)
 
 
 def alternatives(project: Project) -> dict[str, Any]:
