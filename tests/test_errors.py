@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import typer
 
 import hybridsde as hs
 from hybridsde.cli.app import as_options
@@ -23,10 +22,8 @@ def test_notices_point_at_the_line_of_the_user():
 
 
 def test_arguments_are_options_on_the_command_line():
-    app = typer.Typer()
-    app.command()(certify)
-    command = typer.main.get_command(app)
-    said = as_options('Say dependence="sequential" or models_compared=M. d=3 stays.', command)
+    given = 'Say dependence="sequential" or models_compared=M. d=3 stays.'
+    said = as_options(given, certify.__annotations__)
     assert said == "Say --dependence sequential or --models-compared M. d=3 stays."
 
 

@@ -92,9 +92,13 @@ def test_130_and_143_say_what_is_kept_and_how_to_go_on(number, code, tmp_path, m
 
     monkeypatch.setattr(Project, "fit_into", stopped)
     before = signal.getsignal(signal.SIGTERM)
+    ignored = signal.signal(signal.SIGINT, signal.default_int_handler)  # what `&` in a script does
     out = tmp_path / "run"
     settings = project(tmp_path)
-    result = call("fit", settings, "--out", out, "--quiet")
+    try:
+        result = call("fit", settings, "--out", out, "--quiet")
+    finally:
+        signal.signal(signal.SIGINT, ignored)
     assert result.exit_code == code
     assert "The training of the networks is kept" in result.output
     assert f"Go on with: hybridsde fit {settings} --out {out} --resume" in result.output

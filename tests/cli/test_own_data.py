@@ -118,7 +118,7 @@ def test_check_says_of_zeros_in_one_line(project, tmp_path):
     (tmp_path / "settings.toml").write_text(text)
     result = call("check", tmp_path / "settings.toml")
     assert result.exit_code == 0, result.output
-    assert re.search(r"note: \d values of positive states", result.output)
+    assert re.search(r"note: \d values of 'x' are zero or less", result.output)
     assert ".py:" not in result.output
 
 
@@ -270,7 +270,9 @@ def test_certify_uses_what_the_fit_has_not_seen(fitted, project):
     assert "not a promise" in page
     told = refused("certify", fitted, "--data", project / "recordings.csv")
     assert "was seen before" in told
-    assert "windows of one recording" in refused("certify", fitted, "--windows", 3)
+    told = refused("certify", fitted, "--windows", 3)
+    assert "windows of one recording" in told
+    assert "say --dependence sequential" in told
     assert "at least 9 are needed" in refused("certify", fitted, "--bound", "conformal")
     assert "must be one of auto" in refused("certify", fitted, "--bound", "magic")
 

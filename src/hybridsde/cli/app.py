@@ -3,6 +3,7 @@
 import io
 import re
 import sys
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -32,7 +33,8 @@ class _OneLineErrors(TyperGroup):
             return TyperGroup.invoke(self, ctx)
         except InputError as error:
             command = self.get_command(ctx, ctx.invoked_subcommand or "")
-            typer.echo(f"error: {as_options(str(error), command)}", err=True)
+            names = [one.name for one in getattr(command, "params", ())]
+            typer.echo(f"error: {as_options(str(error), names)}", err=True)
             raise typer.Exit(2) from None
         except FitFailed as error:
             typer.echo(f"failed: {error}", err=True)
@@ -42,9 +44,9 @@ class _OneLineErrors(TyperGroup):
             raise typer.Exit(code_of(stopped)) from None
 
 
-def as_options(text: str, command: Any) -> str:
+def as_options(text: str, names: Iterable[str]) -> str:
     """A message of the library, with its arguments, `name="value"`, as options of a command."""
-    options = {one.name: one.opts[0] for one in getattr(command, "params", ())}
+    options = {name: f"--{name.replace('_', '-')}" for name in names}
 
     def option(argument: re.Match) -> str:
         name, value = argument.groups()

@@ -22,7 +22,6 @@ BOUND_HELP = (
 
 @app.command()
 def certify(
-    ctx: typer.Context,
     run: RunFolder,
     data: Annotated[
         str | None,
@@ -91,6 +90,6 @@ def certify(
     console.print(table)
     console.print(f"[bold]{found.statement}[/bold]", highlight=False)
     for line in found.assumptions:
-        said = as_options(line, ctx.command)
+        said = as_options(line, certify.__annotations__)
         console.print(f"not checked: {said}", highlight=False, markup=False)
     console.print(f"Wrote {path}.", soft_wrap=True)
