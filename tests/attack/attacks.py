@@ -18,9 +18,9 @@ from hybridsde.data import read_table
 from hybridsde.data.table import Columns
 from hybridsde.physics.expression import mathml, names, text, value
 from hybridsde.physics.grammar import parse
+from hybridsde.project.look import look
 from hybridsde.project.project import DATA, SETTINGS, split_of
 from hybridsde.project.settings_file import settings_of
-from hybridsde.project.settings_template import settings_template
 from hybridsde.project.split import Split
 from hybridsde.report.certificates import read_certificates
 
@@ -76,13 +76,13 @@ def equation(seed: int) -> str:
 
 
 def table(seed: int, folder: Path) -> str:
-    """Looked at by `init` and read, or refused."""
+    """Looked at and read, or refused."""
     path = folder / f"{os.getpid()}.csv"
     content, meaning = hostile.table(random.Random(seed))
     path.write_bytes(content)
 
-    def look() -> None:
-        settings_template(path, folder)
+    def first_look() -> None:
+        look(path)
 
     def case() -> None:
         named = dict(meaning)
@@ -92,7 +92,7 @@ def table(seed: int, folder: Path) -> str:
         assert jnp.isfinite(data.values[data.observed]).all()
         assert (data.times[:, 1:] >= data.times[:, :-1]).all()
 
-    judged(look, f"init of table {seed}")
+    judged(first_look, f"a look at table {seed}")
     return judged(case, f"table {seed}")
 
 

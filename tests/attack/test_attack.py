@@ -23,7 +23,7 @@ def test_tables_are_read_or_refused(tmp_path, seed):
     attacks.table(seed, tmp_path)
 
 
-@pytest.mark.parametrize("seed", [14664, 1000631])
+@pytest.mark.parametrize("seed", [109, 14664, 1000631])
 def test_tables_that_once_went_wrong(tmp_path, seed):
     attacks.table(seed, tmp_path)
 

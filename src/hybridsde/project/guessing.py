@@ -231,13 +231,10 @@ class _Table:
     def rises(self, name: str) -> bool:
         """Whether a column of numbers or moments hardly ever falls in a recording."""
         if name in self.moments:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    values = timestamps(self.frame.reset_index(drop=True), name)
-            except InputError:
+            stamps = _stamps(self.frame, name)
+            if stamps is None:
                 return False
-            steps = values.diff().dt.total_seconds().to_numpy()[1:]
+            steps = stamps.diff().dt.total_seconds().to_numpy()[1:]
         else:
             steps = np.diff(self.numbers[name])
         steps = steps[self.blocks & np.isfinite(steps)]
@@ -354,7 +351,7 @@ class _Table:
     def useless(self, name: str) -> str | None:
         """Why a column is neither state nor input; None where it may be."""
         numbers, words = self.numbers[name], self.words[name]
-        if not self.reading.filled(pd.Series(self.frame[name])).any():
+        if not name or not self.reading.filled(pd.Series(self.frame[name])).any():
             return "empty"
         if name in self.moments:
             return "moments, and another column is the time"
@@ -423,7 +420,7 @@ class _Table:
         other = Reading("." if self.decimal == "," else ",")
         for name in left_out:
             cells = pd.Series(self.frame[name])
-            wrong = name not in self.moments and name not in self.numeric
+            wrong = name not in self.moments and name not in self.numeric and self.words[name]
             if wrong and np.isfinite(other.numbers(cells)).mean() > MOSTLY:
                 marks = ("comma", "point") if other.decimal == "," else ("point", "comma")
                 raise InputError(
@@ -588,14 +585,22 @@ def increases(numbers: np.ndarray) -> bool:
     return bool(len(told) > 0.9 * len(numbers) and (np.diff(told) > 0).mean() > 0.8)
 
 
-def usual_unit(frame: pd.DataFrame, time: str) -> str:
-    """The longest unit of time that is not much longer than what lies between two rows."""
+def _stamps(frame: pd.DataFrame, name: str) -> pd.Series | None:
+    """The moments of a column, where it has some; None where they cannot be read."""
+    frame = frame.reset_index(drop=True)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            stamps = timestamps(frame.reset_index(drop=True), time)
+            return timestamps(frame.loc[frame[name].notna()], name).reindex(frame.index)
     except InputError:
-        return "h"  # reading names what is wrong with them
+        return None
+
+
+def usual_unit(frame: pd.DataFrame, time: str) -> str:
+    """The longest unit of time that is not much longer than what lies between two rows."""
+    stamps = _stamps(frame, time)
+    if stamps is None:
+        return "h"
     gaps = stamps.dropna().drop_duplicates().sort_values().diff().dt.total_seconds()
     usual = float(gaps.median()) if gaps.notna().any() else UNITS["h"]
     fitting = [name for name, seconds in UNITS.items() if seconds <= MANY_GAPS * usual]
