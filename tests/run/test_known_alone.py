@@ -1,10 +1,13 @@
 """Where the equations are all there is, nothing is trained, and no recording is kept from them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import hybridsde as hs
 from hybridsde.project.split import Split
+from hybridsde.run.windows import training_batch
 
 
 def decays(count=6, rows=30, k=0.8, noise=0.05):
@@ -48,3 +51,17 @@ def test_no_recording_is_kept_for_a_choice_that_is_not_made():
     data = decays()
     assert Split.of(data, 0.0, seed=0).validation is not None
     assert Split.of(data, 0.0, seed=0, chooses=False).validation is None
+
+
+def test_a_hidden_state_is_not_forgotten_along_a_long_recording():
+    """A start of zero is that of the recording, and not of every window of it."""
+    times = np.arange(400.0)
+    data = hs.Trajectories.from_arrays([times], [np.ones((400, 1))], states=("x",))
+    model = hs.HybridSDE(
+        states=["x", "s"], observed=["x"], physics=hs.equations("ds = x", "dx = -x*s"),
+        start={"s": 0.0}, learned="library",
+    )  # fmt: skip
+    for one in (model, replace(model, exact=["x", "s"])):
+        assert training_batch(one, data, None).count == 1
+    measured = hs.HybridSDE(states=["x"], learned="library")
+    assert training_batch(measured, data, None).count > 1

@@ -21,8 +21,9 @@ def training_windows(
 ) -> Trajectories:
     """Recordings as they are trained on: long ones in windows that follow each other.
 
-    An ensemble takes much longer ones: what is not measured is then known from all rows before,
-    and not anew at the beginning of every window.
+    An ensemble takes much longer ones, and a library whole recordings where states are not
+    measured: what is not measured is then known from all rows before, and not anew at the beginning
+    of every window.
     """
     data, longest = _uncut(model, data, training)
     return data if longest is None else data.cut(_cuts(model, data, longest))
@@ -82,6 +83,8 @@ def _uncut(
     if not model.requirements.regular:
         data = data.told(model.clock.interpolation)
     if model.requirements.whole or chosen.windows is not None or chosen.longest is None:
+        return data, None
+    if isinstance(model, HybridSDE) and model.hidden_states and (model.linear or model.complete):
         return data, None
     ensemble = isinstance(model, HybridSDE) and model.ensemble
     return data, LONGEST_OF_ENSEMBLES if ensemble else chosen.longest
