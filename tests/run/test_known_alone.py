@@ -65,3 +65,26 @@ def test_a_hidden_state_is_not_forgotten_along_a_long_recording():
         assert training_batch(one, data, None).count == 1
     measured = hs.HybridSDE(states=["x"], learned="library")
     assert training_batch(measured, data, None).count > 1
+
+
+def test_profile_intervals_agree_with_the_parabola_where_the_likelihood_is_one(run):
+    """Of a rate that 180 rows settle: both are θ̂ ± 1.645 errors, but for what bends."""
+    found, profile = run.metadata.parameters["k"], run.profile(decays()).loc["k"]
+    width = found["high"] - found["low"]
+    assert profile["low"] == pytest.approx(found["low"], abs=0.05 * width)
+    assert profile["high"] == pytest.approx(found["high"], abs=0.05 * width)
+
+
+def test_an_end_that_the_data_leave_open_is_said():
+    """After half a second everything has decayed: any faster rate explains the rows as well."""
+    times = np.array([0.0, 0.5, 1.0, 1.5])
+    rng = np.random.default_rng(0)
+    values = [np.array([1.0, 0, 0, 0])[:, None] + 0.1 * rng.normal(size=(4, 1)) for _ in range(6)]
+    data = hs.Trajectories.from_arrays([times] * 6, values, states=("x",))
+    physics = hs.equations("dx = -k*x", k=hs.Positive.of(6.0))
+    model = hs.HybridSDE(
+        states=["x"], physics=physics, exact=["x"], diffusion=0, noise=0.1, start="first"
+    )
+    ends = hs.fit(model, data).profile(data).loc["k"]
+    assert ends["low"] > 1
+    assert np.isnan(ends["high"])

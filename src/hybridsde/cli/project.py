@@ -124,6 +124,10 @@ def fit(
     process: Annotated[
         int, typer.Option(min=0, help="With --coordinator: which this is; 0 writes the folder.")
     ] = 0,
+    profile: Annotated[
+        bool,
+        typer.Option("--profile", help="Also print profile intervals of learned parameters."),
+    ] = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit the model that CONFIG describes and save it in the folder OUT.
@@ -138,7 +142,7 @@ def fit(
     """
     from hybridsde._watchdog import watched
     from hybridsde.project.project import Project, check_target
-    from hybridsde.report.overview import fit_notes, score_table
+    from hybridsde.report.overview import fit_notes, profile_table, score_table
     from hybridsde.report.terminal import fit_progress
 
     console = Console()
@@ -158,6 +162,8 @@ def fit(
             run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
         for part in fit_notes(run, project.split.train):
             console.print(part, soft_wrap=True, highlight=False)
+        if profile:
+            console.print(profile_table(run, project.split.train))
     if run.metadata.test_scores is not None:
         title = "Forecasts of held-out trajectories"
         console.print(score_table(run.metadata.test_scores, title, run.metadata.floor))

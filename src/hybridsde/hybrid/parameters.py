@@ -121,13 +121,17 @@ def _finite(number: float) -> float | None:
 
 def _learned(model: BayesianSDE) -> dict[str, tuple[str, ...]]:
     """Names of learned numbers, by kind."""
-    known = parameters_of(model.known.physics).items()
-    scalars = [name for name, one in known if _is_learned(one) and np.ndim(one.value) == 0]
     return {
-        "parameters": tuple(scalars),
+        "parameters": learned_names(model),
         "diffusion": _spread_names(_diffusion(model), model.known.states),
         "noise": _spread_names(model.observation.sd, model.observation.names),
     }
+
+
+def learned_names(model: BayesianSDE) -> tuple[str, ...]:
+    """Parameters of the known equations that are single numbers and learned."""
+    known = parameters_of(model.known.physics).items()
+    return tuple(name for name, one in known if _is_learned(one) and np.ndim(one.value) == 0)
 
 
 def _is_learned(parameter: AbstractParameter) -> bool:

@@ -113,6 +113,12 @@ def fit_notes(run: Run, data: Trajectories) -> list[Table | Text]:
     return parts
 
 
+def profile_table(run: Run, data: Trajectories) -> Table:
+    """Intervals that follow the likelihood; a dash for an end that the data leave open."""
+    frame = run.profile(data).rename(columns={"low": "5 %", "high": "95 %"})
+    return frame_table(frame, "Learned parameters, profile intervals")
+
+
 def numbers_table(numbers: Mapping[str, Mapping[str, float | None]], of: str, title: str) -> Table:
     """Learned numbers with standard errors and intervals."""
     frame = pd.DataFrame(numbers).T.rename(

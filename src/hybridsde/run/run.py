@@ -48,8 +48,10 @@ from hybridsde.forecast.sanity import say_nonsense
 from hybridsde.forecast.spec import JITTER
 from hybridsde.hybrid import HybridSDE, SDEForecaster
 from hybridsde.hybrid.discovered import Discovered, discover
+from hybridsde.hybrid.profile import profile
 from hybridsde.run.following import Follower, follow
 from hybridsde.run.updating import update
+from hybridsde.run.windows import training_batch
 from hybridsde.store import RunMetadata, StoredRun, load_run, save_run
 from hybridsde.store.folder import RUN
 from hybridsde.store.lock import locked
@@ -276,6 +278,19 @@ class Run:
             draws=draws,
             key=self._key(seed),
         )
+
+    def profile(self, data: Trajectories) -> pd.DataFrame:
+        """Profile intervals of 90 % of the learned parameters of known equations, one row each.
+
+        `data` are the recordings that were learned from. An end that the data leave open is NaN.
+        Some twenty fits of all other numbers for each parameter: seconds.
+        """
+        self.spec.check_later(data)
+        if not isinstance(self.forecaster, SDEForecaster) or not self.metadata.parameters:
+            raise InputError(f"{self.spec.name} has no learned parameters of known equations.")
+        batch = training_batch(self.spec, data, None)
+        found = pd.DataFrame(profile(self.forecaster, batch)).T.astype(float)
+        return found.rename_axis("parameter")
 
     def equations(self, data: Trajectories) -> Discovered:
         """What was learned as equations that can be read, with errors and probabilities.
