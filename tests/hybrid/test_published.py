@@ -113,6 +113,7 @@ def test_a_setting_that_contradicts_the_preset_is_an_error(tmp_path, old, new, m
         ({"positive": ["x"]}, "no positive"),
         ({"noise": hs.Positive.of(0.1, floor=0.01)}, "a constant there"),
         ({"diffusion": "learn"}, "a constant there"),
+        ({"diffusion": [0.0, 0.2]}, "can be inverted"),
         ({"physics": hs.known_drift(first_equation, k=hs.Free(2.0))}, "holds them"),
         ({"objective": "vi"}, "pac-bayes or bayes"),
         ({"standardise": True}, "no standardise"),

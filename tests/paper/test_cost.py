@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from hybridsde.__main__ import app
 from hybridsde.paper import cost
 from hybridsde.paper.cost import METHOD_SETTINGS, SWEEPS, Setting, gradient, slope
-from hybridsde.paper.table import Row, RowKey
 
 
 @pytest.mark.parametrize("power", [1.0, 2.5])
@@ -71,11 +70,14 @@ def test_every_row_of_the_paper_is_timed():
 def test_reproduce_cost_writes_slopes_and_reuses_rows(tmp_path, monkeypatch):
     """Made-up times: a power of each size, so the slopes are known."""
 
-    def made_up(key: RowKey, setting: Setting) -> Row:
-        size = setting.samples * setting.length * setting.width**2 * setting.states
-        return Row(*key, seconds=1e-6 * size)
+    def made_up(settings: dict[str, Setting], **rest) -> dict[str, float]:
+        sizes = {
+            name: one.samples * one.length * one.width**2 * one.states
+            for name, one in settings.items()
+        }
+        return {name: 1e-6 * size for name, size in sizes.items()}
 
-    monkeypatch.setattr(cost, "_row", made_up)
+    monkeypatch.setattr(cost, "shortest", made_up)
     command = ["reproduce", "cost", "--quick", "--out", str(tmp_path)]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
@@ -87,7 +89,7 @@ def test_reproduce_cost_writes_slopes_and_reuses_rows(tmp_path, monkeypatch):
     assert "| width (width) | 50, 100 |" in table
     assert "| 2.00 | 2 |" in table
     assert (tmp_path / "cost.png").stat().st_size > 10_000
-    monkeypatch.setattr(cost, "_row", None)
+    monkeypatch.setattr(cost, "shortest", None)
     assert CliRunner().invoke(app, command).exit_code == 0
 
 

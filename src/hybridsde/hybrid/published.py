@@ -178,11 +178,19 @@ def _differs(given: Any, wanted: Any) -> bool:
 
 
 def _check_constants(model: HybridSDE) -> None:
-    """A `ValueError` where G, σ or ξ would be learned."""
+    """A `ValueError` where G, σ or ξ would be learned, or G could not be inverted."""
     for name in SPREADS:
         value = getattr(model, name)
         if isinstance(value, AbstractParameter | AbstractDiffusion) and _moved(value):
             raise ValueError(_refusal(name, value, CONSTANT))
+    given = model.diffusion
+    if not isinstance(given, str | AbstractParameter | AbstractDiffusion) and not callable(given):
+        numbers = np.asarray(given, float)
+        if np.any((np.diag(numbers) if numbers.ndim == 2 else numbers) == 0):
+            raise ValueError(
+                "`diffusion` has a zero, but the path KL of the method as it was published needs a "
+                "G that can be inverted (Lemma 1). Give numbers above zero, or drop the preset."
+            )
     if _moved(model.physics):
         raise ValueError(
             "Parameters of the known equations are learned, but the method as it was published "

@@ -9,7 +9,7 @@ exponent that the paper's formula has for large sizes.
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -117,16 +117,26 @@ def gradient(setting: Setting, *, seed: int) -> tuple[Callable, Any]:
     return run, parameters
 
 
-def time_gradient(setting: Setting, *, seed: int, repeats: int, budget: float) -> list[float]:
-    """Seconds of three or more single calls; no more begin once `budget` is spent."""
-    run, parameters = gradient(setting, seed=seed)
-    jax.block_until_ready(run(parameters, jr.key(seed)))
-    seconds = []
-    while len(seconds) < 3 or (len(seconds) < repeats and sum(seconds) < budget):
-        began = time.perf_counter()
-        jax.block_until_ready(run(parameters, jr.key(len(seconds))))
-        seconds.append(time.perf_counter() - began)
-    return seconds
+def shortest(
+    settings: Mapping[str, Setting], *, seed: int, rounds: int, tick: Callable[[str], None]
+) -> dict[str, float]:
+    """Seconds of the shortest of several calls, all settings in turns.
+
+    Whatever else runs only adds to a time, and in turns it adds to all alike.
+    """
+    runs = {}
+    for name, setting in settings.items():
+        tick(name)
+        runs[name] = gradient(setting, seed=seed)
+        run, parameters = runs[name]
+        jax.block_until_ready(run(parameters, jr.key(seed)))
+    best = dict.fromkeys(runs, math.inf)
+    for number in range(rounds):
+        for name, (run, parameters) in runs.items():
+            began = time.perf_counter()
+            jax.block_until_ready(run(parameters, jr.key(number)))
+            best[name] = min(best[name], time.perf_counter() - began)
+    return best
 
 
 def _problem(setting: Setting, *, seed: int):
@@ -172,34 +182,36 @@ def settings(quick: bool) -> dict[str, Setting]:
 
 
 def measure(folder: Path, *, quick: bool, seed: int, tick: Callable[[str], None]) -> Results:
-    """Time every setting and save each as it is measured.
+    """Time every setting that was not timed before.
 
     Rows have the format of the other reproductions: `protocol` says what was varied,
-    `repetitions` how often it was timed at most, `seconds` is the shortest time of an iteration,
-    and there are no scores. `tick` is called with the name of each setting before it is timed.
+    `repetitions` how often it was timed, `seconds` is the shortest time of an iteration, and there
+    are no scores. `tick` is called with the name of each setting before it is compiled.
     """
     results = Results(folder, TITLE, NOTES, markdown)
-    asked = []
     busy = getattr(os, "getloadavg", None)  # not on every system
     load = {"load_average_before": busy()[0]} if busy else {}
     began = time.monotonic()
-    repeats = 5 if quick else 30
-    for name, setting in settings(quick).items():
-        tick(name)
+    machine = (jax.devices()[0].device_kind, jax.local_device_count(), jax.__version__)
+    rounds = 5 if quick else ROUNDS
+    wanted = settings(quick)
+    keys = {}
+    for name, setting in wanted.items():
         preset = "paper" if setting.weights == "local" else "recommended"
-        machine = (jax.devices()[0].device_kind, jax.local_device_count(), jax.__version__)
-        settings_hash = fingerprint(setting, machine, SHORTEST)
-        key = RowKey(setting.known, setting.method, preset, name, repeats, seed, settings_hash)
-        asked.append(results.get(key, lambda key=key, setting=setting: _row(key, setting)))
+        mark = fingerprint(setting, machine, SHORTEST)
+        keys[name] = RowKey(setting.known, setting.method, preset, name, rounds, seed, mark)
+    there = {row.key for row in results.rows}
+    missing = {name: wanted[name] for name, key in keys.items() if key not in there}
+    found = shortest(missing, seed=seed, rounds=rounds, tick=tick) if missing else {}
+    asked = [
+        results.get(key, lambda key=key, name=name: Row(*key, seconds=found[name]))
+        for name, key in keys.items()
+    ]
     results.rows = [row for row in results.rows if row not in asked] + asked
-    results.extra = {"seconds": time.monotonic() - began} | load
+    if missing:
+        results.extra = {"seconds": time.monotonic() - began} | load
     results.save()
     return results
-
-
-def _row(key: RowKey, setting: Setting) -> Row:
-    seconds = time_gradient(setting, seed=key.seed, repeats=key.repetitions, budget=3.0)
-    return Row(*key, seconds=min(seconds))
 
 
 def sweep_times(rows: list[Row]) -> dict[str, pd.Series]:
@@ -268,15 +280,15 @@ def _name(sweep: str, size: int) -> str:
     return f"{sweep} = {size}"
 
 
-SHORTEST = "shortest"
-"""What is made of several times."""
+SHORTEST, ROUNDS = "shortest", 30
+"""What is made of several times, and how many there are."""
 TITLE = "Time of one training iteration (Haussmann et al. 2021, appendix, cost table)"
 NOTES = f"""\
 One series; unless varied: M = {Setting().samples} samples, T = {Setting().length} steps, two hidden
 layers of {Setting().width}, D = {Setting().states}, diagonal G, weights redrawn at every step,
 E-PAC-Bayes without physics. In the sweeps over D the layers are {NARROW.width} wide and T is
 {NARROW.length}. Times are those of the compiled gradient of the loss, the optimiser left
-out: the shortest of thirty calls, since whatever else runs only adds.
+out: the shortest of {ROUNDS} calls, all rows in turns, since whatever else runs only adds.
 
 - A load average before of more than a few tenths says that other processes ran beside. The shortest
   call feels that least, but where both cores are used it still does.
