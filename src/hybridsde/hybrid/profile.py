@@ -62,8 +62,10 @@ def _places(likelihood: LogLikelihood) -> dict[str, int]:
     }
 
 
-def _value(likelihood: LogLikelihood, theta: np.ndarray, name: str) -> float:
-    return float(parameters_of(likelihood.model(theta).known.physics)[name].value)
+def _value(likelihood: LogLikelihood, theta: np.ndarray, name: str) -> float | None:
+    """The parameter; None beyond what single precision holds."""
+    value = float(parameters_of(likelihood.model(theta).known.physics)[name].value)
+    return value if np.isfinite(value) else None
 
 
 def _end(
