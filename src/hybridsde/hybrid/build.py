@@ -114,6 +114,7 @@ def untrained(declared: AbstractDeclaration, batch: Batch, *, key: PRNGKeyArray)
         reach=Fixed(Reach.of(batch, lift, scale, known.gate.known, room)) if fades else None,
         sees=visible_of(declared),
         symmetries=symmetries_of(declared),
+        flows=declared.learned_flows,
         bounds=bounds_of(declared, measured),
         constraints=None if wanted is None else Fixed(wanted),
     )
@@ -140,7 +141,7 @@ def visible_of(declared: AbstractDeclaration) -> tuple[tuple[bool, ...], ...] | 
     """What the learned part of each state may depend on; not on columns that are starts."""
     states, inputs = tuple(declared.states), tuple(declared.inputs)
     columns = [one for one in declared.start_of.values() if isinstance(one, str) and one in inputs]
-    return visible(
+    rows = visible(
         declared.exact,
         declared.sees,
         states,
@@ -149,6 +150,18 @@ def visible_of(declared: AbstractDeclaration) -> tuple[tuple[bool, ...], ...] | 
         columns,
         autonomous=declared.autonomous,
     )
+    flows = declared.learned_flows
+    if not flows:
+        return rows
+    # What a flow changes learns by the flow alone.
+    features = (True,) * len(declared.features)
+    found = list(rows or (features,) * len(states))
+    places = {flow.place for flow in flows}
+    for flow in flows:
+        for end in (flow.source, flow.target):
+            if end is not None and end not in places:
+                found[end] = (False,) * len(features)
+    return tuple(found)
 
 
 def seen_by(declared: AbstractDeclaration, name: str) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from hybridsde.model.observation import check_bounded, check_noise
 from hybridsde.model.weights import WEIGHTS
 from hybridsde.physics import AbstractPhysics
 from hybridsde.physics.expression import CONSTANTS, FUNCTIONS, SEVERAL, names
+from hybridsde.physics.flows import parse_flows
 from hybridsde.physics.grammar import parse_formula
 
 KEPT_OUT = " The time is kept out by default: say `autonomous = false` to let it in."
@@ -64,6 +65,7 @@ def check_declaration(d: AbstractDeclaration) -> None:
     for name in d.positive:
         if name not in states:
             raise ValueError(f"`positive` names {name!r}, but the states are {', '.join(states)}.")
+    _check_flows(d)
     for name in d.angles:
         if name not in d.features or name in d.positive:
             raise ValueError(
@@ -100,6 +102,24 @@ def check_declaration(d: AbstractDeclaration) -> None:
         check_noise(_numbers(d.noise), measured)
     if not isinstance(d.diffusion, str | None):
         declared_diffusion(d)
+
+
+def _check_flows(d: AbstractDeclaration) -> None:
+    for flow in parse_flows(d.flows, known=False):
+        for end in flow.ends:
+            if end not in d.states:
+                raise ValueError(
+                    f"The flow {flow.name!r} names {end!r}, but the states are "
+                    f"{', '.join(d.states)}.{suggest(end, d.states)}"
+                )
+            if end in d.positive or end in d.exact:
+                kind = "positive" if end in d.positive else "exact"
+                raise ValueError(
+                    f"The flow {flow.name!r} is learned and changes {end!r}, which is `{kind}`. "
+                    "Give the flow a rate, or declare `bounds` instead."
+                )
+    if d.flows and (d.latent is not None or d.knowledge):
+        raise ValueError("Learned `flows` go without `latent` and without `knowledge`.")
 
 
 def _check_learned(d: AbstractDeclaration) -> None:

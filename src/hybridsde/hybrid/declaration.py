@@ -25,11 +25,13 @@ from hybridsde.forecast import ModelSpec, Requirements
 from hybridsde.hybrid.knowledge import Knowledge
 from hybridsde.hybrid.numerics import Numerics
 from hybridsde.model.diffusion import AbstractDiffusion
+from hybridsde.model.drift import LearnedFlow
 from hybridsde.model.latent import Latent
 from hybridsde.model.observation import observation_matrix
 from hybridsde.model.start import AbstractStart
 from hybridsde.physics import AbstractPhysics, EquationPhysics, FunctionPhysics, NoPhysics
 from hybridsde.physics.expression import Call, Name, arguments_of
+from hybridsde.physics.flows import parse_flows
 
 NETWORK: Final = "network"
 LIBRARY: Final = "library"
@@ -84,6 +86,7 @@ class AbstractDeclaration(ModelSpec):
     degree: int | None = None
     functions: Sequence[str] = ("sin", "cos")
     angles: Sequence[str] = ()
+    flows: Sequence[str] = ()
     terms: Sequence[str] = ()
     knowledge: Knowledge = field(default_factory=Knowledge)
     numerics: Numerics = field(default_factory=Numerics)
@@ -133,6 +136,24 @@ class AbstractDeclaration(ModelSpec):
         given = self.diffusion
         plain = isinstance(given, int | float | Sequence) and not isinstance(given, str)
         return plain and bool(np.any(np.asarray(given, float) == 0))
+
+    @property
+    def learned_flows(self) -> tuple[LearnedFlow, ...]:
+        """Flows that are learned, each in the place of a state that it changes."""
+        states, taken, found = tuple(self.states), set(), []
+        for flow in parse_flows(self.flows, known=False):
+            place = next((end for end in reversed(flow.ends) if end not in taken), None)
+            if place is None:
+                raise ValueError(
+                    f"The flow {flow.name!r} is one too many: {' and '.join(flow.ends)} are "
+                    "changed by as many learned flows already. Give one of them a rate."
+                )
+            taken.add(place)
+            source, target = (
+                None if end is None else states.index(end) for end in (flow.source, flow.target)
+            )
+            found.append(LearnedFlow(states.index(place), source, target))
+        return tuple(found)
 
     @property
     def undecided(self) -> bool:

@@ -169,16 +169,18 @@ def discover(
         name: Call("-", (Name(name), Number(offset)))
         for name, offset in (declared.offsets or {}).items()
     }
+    carried = _carried(declared) if library is not None else {}
     terms = [
         LearnedTerm(
             state,
             substitute(basis.terms[i], apart),
-            float(mean[i, j] * unit[i, j]),
+            sign * float(mean[i, j] * unit[i, j]),
             float(error[i, j] * unit[i, j]),
             float(probability[i, j]),
             bool(written[i, j]),
         )
-        for j, state in enumerate(declared.states)
+        for k, state in enumerate(declared.states)
+        for j, sign in carried.get(k, ((k, 1.0),))
         for i in np.argsort(-probability[:count, j], kind="stable")
         if probability[i, j] > 0
     ]
@@ -207,6 +209,16 @@ def discover(
         frozenset(folded),
         tuple(set(physics.known(tuple(declared.states), tuple(declared.inputs))) - set(known)),
     )
+
+
+def _carried(declared: AbstractDeclaration) -> dict[int, list[tuple[int, float]]]:
+    """Of states that learned flows change: the places of these, and their signs there."""
+    found: dict[int, list[tuple[int, float]]] = {}
+    for flow in declared.learned_flows:
+        for end, sign in ((flow.source, -1.0), (flow.target, 1.0)):
+            if end is not None:
+                found.setdefault(end, []).append((flow.place, sign))
+    return found
 
 
 def _library(network: AbstractBayesianNetwork) -> BayesianLibrary | None:

@@ -106,6 +106,8 @@ class HybridSDE(AbstractDeclaration):
     - `saturates`: pairs of limits of sensors, by name of what they measure. A measurement at a
       limit, of a sensor or of a state, says that the state is there or beyond.
     - `exact`: states whose equation is complete: nothing is added to it.
+    - `flows`: learned amounts that leave one state and arrive in another, such as "infection: S ->
+      E". The states that they change learn nothing else. Known ones belong to the equations.
     - `sees`: what the learned part of a state may depend on, by name of the state: states, inputs,
       and "t" unless autonomous. On everything by default.
     - `far`: what the learned part does far from the training data; "fade" to the known physics, or

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -84,6 +85,15 @@ def symmetric(
     return jnp.stack(components)
 
 
+class LearnedFlow(NamedTuple):
+    """A learned amount per unit of time that leaves one state and arrives in another."""
+
+    place: int
+    """The component of the network that gives it, a state that it changes."""
+    source: int | None
+    target: int | None
+
+
 class LearnedDrift(eqx.Module):
     """f_θ(h, t) for one draw of the weights, in raw units."""
 
@@ -98,6 +108,8 @@ class LearnedDrift(eqx.Module):
     autonomous, inputs. None: on all. Nothing is learned for a state that may see nothing."""
     symmetries: tuple[Symmetry, ...] = eqx.field(static=True, default=())
     """What the learned part is odd or even in."""
+    flows: tuple[LearnedFlow, ...] = eqx.field(static=True, default=())
+    """What the components at their places stand for; those of other states are drifts."""
 
     def __call__(
         self, t: Scalar, h: Float[Array, " state"], u: Float[Array, " input"], noise: PyTree
@@ -119,7 +131,19 @@ class LearnedDrift(eqx.Module):
             within = one.reached(within)
         share, pull = within(h, u)
         found = symmetric(network, self.symmetries, h, u) if self.symmetries else network(h, u)
-        return self.scale.rate * (share * found + jnp.where(self._learns(), pull, 0.0))
+        drift = self.scale.rate * (share * found + jnp.where(self._learns(), pull, 0.0))
+        return self._carried(drift) if self.flows else drift
+
+    def _carried(self, amounts: Float[Array, " state"]) -> Float[Array, " state"]:
+        """Amounts at the places of flows leave one state and arrive in the other."""
+        drift = amounts
+        for flow in self.flows:
+            drift = drift.at[flow.place].add(-amounts[flow.place])
+        for flow in self.flows:
+            for end, sign in ((flow.source, -1.0), (flow.target, 1.0)):
+                if end is not None:
+                    drift = drift.at[end].add(sign * amounts[flow.place])
+        return drift
 
     def _masked(self, features: Float[Array, " feature"], noise: PyTree) -> Float[Array, " state"]:
         """The network once for every set of features that some state may see, others at zero."""
@@ -132,7 +156,12 @@ class LearnedDrift(eqx.Module):
         return found
 
     def _learns(self) -> np.ndarray | bool:
-        return True if self.sees is None else np.array([any(row) for row in self.sees])
+        """Which components are drifts of their own, that may lead back to the data."""
+        learns = np.ones(len(self.scale.rate), bool)
+        if self.sees is not None:
+            learns = np.array([any(row) for row in self.sees])
+        learns[[flow.place for flow in self.flows]] = False
+        return learns
 
 
 GRID = tuple(k / 10 for k in range(11))

@@ -13,7 +13,7 @@ from hybridsde.data import Batch
 from hybridsde.model.bayesian import AbstractBayesianNetwork, SampledNetworks
 from hybridsde.model.bounds import Bounds
 from hybridsde.model.diffusion import AbstractDiffusion, check_invertible, constant_diffusion
-from hybridsde.model.drift import KnownDrift, LearnedDrift, Symmetry, make_gate
+from hybridsde.model.drift import KnownDrift, LearnedDrift, LearnedFlow, Symmetry, make_gate
 from hybridsde.model.network import AbstractNetwork, ZeroNetwork
 from hybridsde.model.observation import AbstractObservation
 from hybridsde.model.scaling import Scale
@@ -125,6 +125,8 @@ class BayesianSDE(eqx.Module):
     """What the learned part of each state may depend on; see `LearnedDrift`."""
     symmetries: tuple[Symmetry, ...] = eqx.field(static=True, default=())
     """What networks are odd or even in."""
+    flows: tuple[LearnedFlow, ...] = eqx.field(static=True, default=())
+    """What is learned once for two states; see `LearnedDrift`."""
     bounds: Fixed | None = None
     """Limits of the states."""
     own: OwnNumbers | None = None
@@ -165,7 +167,13 @@ class BayesianSDE(eqx.Module):
         """The SDE with this network as its learned part."""
         reach, bounds = (None if one is None else one.value for one in (self.reach, self.bounds))
         learned = LearnedDrift(
-            network, self.scale.value, self.autonomous, reach, self.sees, self.symmetries
+            network,
+            self.scale.value,
+            self.autonomous,
+            reach,
+            self.sees,
+            self.symmetries,
+            self.flows,
         )
         return SDE(learned, self.known, self.diffusion, bounds)
 

@@ -1,6 +1,6 @@
 """Known physics written as text."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,6 +10,7 @@ from hybridsde._parameters import AbstractParameter, Fixed
 from hybridsde._types import Numbers, Scalar
 from hybridsde.physics.base import AbstractPhysics
 from hybridsde.physics.expression import CONSTANTS, FUNCTIONS, names, value
+from hybridsde.physics.flows import parse_flows, with_flows
 from hybridsde.physics.grammar import Equation, parse, point
 
 
@@ -60,7 +61,9 @@ class EquationPhysics(AbstractPhysics):
                 )
 
 
-def equations(*texts: str, **parameters: Numbers | AbstractParameter) -> EquationPhysics:
+def equations(
+    *texts: str, flows: Sequence[str] = (), **parameters: Numbers | AbstractParameter
+) -> EquationPhysics:
     """Known physics from text; only the states that are known are given.
 
         hs.equations("dx = sigma*(y - x)", "dz = x*y - rho*z", sigma=10, rho=2.67)
@@ -68,9 +71,10 @@ def equations(*texts: str, **parameters: Numbers | AbstractParameter) -> Equatio
     An equation may use + − * / ^, brackets, numbers, states, inputs, parameters, `t`, `pi` and
     the functions sin cos tan exp log sqrt abs tanh min max sign. It is never run as Python.
     Parameters are numbers, which are held fixed, or an `AbstractParameter` such as `Bounded`,
-    which is learned.
+    which is learned. `flows` lead from one state to another, such as "recovery: I -> R = gamma*I":
+    each stands in two equations, and is written once.
     """
-    if not texts:
+    if not (texts or flows):
         raise InputError("No equation is given. Leave the physics out to learn a black box.")
     read = tuple(parse(text) for text in texts)
     for position, equation in enumerate(read):
@@ -80,7 +84,7 @@ def equations(*texts: str, **parameters: Numbers | AbstractParameter) -> Equatio
         name: number if isinstance(number, AbstractParameter) else Fixed(jnp.asarray(number, float))
         for name, number in parameters.items()
     }
-    return EquationPhysics(read, xi)
+    return EquationPhysics(with_flows(read, parse_flows(flows, known=True)), xi)
 
 
 def _unknown(name: str, states: tuple[str, ...], available: tuple[str, ...]) -> str:

@@ -106,7 +106,7 @@ def run_demo(
     gravity = equations("dq = v", "dv = -w*sin(q)", w=Bounded.of(GUESS, *RANGE))
     hybrid = HybridSDE(states=pendulum.STATES, physics=gravity, exact=["q"])
     blank = HybridSDE(states=pendulum.STATES, learned="network", members=1)
-    true = equations("dq = v", "dv = -w*sin(q) - c*v", **pendulum.TRUE)
+    true = equations("dq = v", "dv = -w*sin(q) - c*v", flows=(), **pendulum.TRUE)
     declared: dict[str, ModelSpec] = {
         **{name: SYSTEMS[name](pendulum.STATES, (), 1) for name in SIMPLEST},
         PHYSICS: replace(hybrid, hidden=None),

@@ -17,7 +17,7 @@ def floor_model(truth: FloorSettings, fitted: HybridSDE) -> HybridSDE:
 
     A `ValueError` where the equations cannot be used, or are not complete.
     """
-    physics = equations(*truth.equations, **truth.parameters)
+    physics = equations(*truth.equations, flows=(), **truth.parameters)
     known = physics.known(tuple(fitted.states), tuple(fitted.inputs))
     lacking = [name for name in fitted.states if name not in known]
     if lacking:

@@ -156,14 +156,16 @@ class PhysicsSettings(_Table):
     """file.py:function, for what equations cannot say. Runs the file."""
     parameters: dict[str, Finite | ParameterSettings] = {}
     gate: Literal["learn"] | Annotated[float, Field(ge=0, le=1)] | dict[str, float] | None = None
+    flows: list[str] = []
+    """From one state to another: "infection: S -> E" is learned, "recovery: I -> R = g*I" known."""
     exact: list[str] = []
     """States whose equation is complete: nothing is learned for them."""
 
     @model_validator(mode="after")
     def _one_source(self):
-        if self.equations and self.python:
+        if (self.equations or self.known_flows) and self.python:
             raise ValueError("give equations or python, not both")
-        if self.parameters and not (self.equations or self.python):
+        if self.parameters and not (self.equations or self.known_flows or self.python):
             raise ValueError("parameters are given but no equations")
         return self
 
@@ -175,7 +177,14 @@ class PhysicsSettings(_Table):
         }
         if self.python:
             return python_physics(self.python, folder, xi, trust=trust)
-        return equations(*self.equations, **xi) if self.equations else NoPhysics()
+        if self.equations or self.known_flows:
+            return equations(*self.equations, flows=self.known_flows, **xi)
+        return NoPhysics()
+
+    @property
+    def known_flows(self) -> tuple[str, ...]:
+        """Those with a rate."""
+        return tuple(flow for flow in self.flows if "=" in flow)
 
 
 Kind = Literal["auto", "library", "process", "ensemble", "network"]
@@ -412,6 +421,7 @@ class Settings(_Table):
             bounds=self.data.bounds,
             saturates=self.data.saturates,
             exact=tuple(self.physics.exact),
+            flows=tuple(flow for flow in self.physics.flows if "=" not in flow),
             sees=self.model.sees or None,
             far=self.model.far,
             learned=NETWORK if self.train.prior_fraction is not None else self._learned,

@@ -177,7 +177,7 @@ def _known(given: Mapping[str, Any], folder: Path, *, trust: bool) -> AbstractPh
         return FrozenDrift.of(source, source.init(blank_batch(source), key=jr.key(0)))
     xi = {name: _number(value) for name, value in given["parameters"].items()}
     if given["kind"] == "equations":
-        return equations(*given["equations"], **xi)
+        return equations(*given["equations"], flows=(), **xi)
     name, _, function = str(given["source"]).partition(":")
     if name != PHYSICS_FILE or not function.isidentifier():
         raise InputError(f"{folder}: Python physics lies in {PHYSICS_FILE}, not in {name[:60]!r}.")

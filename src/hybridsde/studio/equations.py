@@ -45,7 +45,7 @@ def _read(line: str, states: Collection[str]) -> dict[str, Any]:
         inside = [one.name for one in names(found.rate)]
         parameters = {name: 1.0 for name in inside if name not in (*states, "t", *CONSTANTS)}
         bare = {name for name in parameters if name in FUNCTIONS}
-        equations(line, **{n: v for n, v in parameters.items() if n not in bare}).known(
+        equations(line, flows=(), **{n: v for n, v in parameters.items() if n not in bare}).known(
             tuple(states), ()
         )
     except InputError as error:
