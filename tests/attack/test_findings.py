@@ -323,7 +323,7 @@ def test_22_messages_say_what_is_meant(tmp_path):
     refused(
         tmp_path,
         swings(),
-        "diffusion: it should be greater than 0",
+        "diffusion: it should be greater than or equal to 0",
         f"{TOML}[model]\ndiffusion = -1\n",
     )
     path = tmp_path / "d.csv"
