@@ -55,7 +55,8 @@ docs: .venv-docs/ready  ## build the documentation site into .site; every block 
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	@echo "Wrote .site/index.html"
 
-pictures: .venv/dev     ## the pictures of docs/studio.md and docs/report.md, in a browser
+pictures: .venv/dev     ## the pictures of README, docs/studio.md and docs/report.md, in a browser
+	$(BIN)/hybridsde demo --out demo --no-open && cp demo/demo.png docs/demo.png
 	$(BIN)/python docs/site/pictures.py docs
 
 wheel: .venv/dev        ## build wheel and sdist, try the wheel in an empty environment

@@ -26,7 +26,7 @@ def main(out: Path) -> None:
     for name in ("studio", "report"):
         (out / name).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as driver:
-        words = [sys.executable, "-m", "hybridsde", "studio", f"{folder}/shown", "--no-browser"]
+        words = [sys.executable, "-m", "hybridsde", "studio", f"{folder}/shown", "--no-open"]
         browser = driver.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox", "--disable-gpu"]
         )

@@ -90,4 +90,4 @@ from hybridsde.simulate import AbstractSolver as AbstractSolver
 from hybridsde.simulate import EulerMaruyama as EulerMaruyama
 from hybridsde.simulate import Heun as Heun
 
-__version__ = "0.2.0.dev0"
+__version__ = "0.3.0.dev0"

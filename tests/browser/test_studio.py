@@ -30,7 +30,7 @@ PATIENCE = 90_000
 def studio(tmp_path_factory):
     """Address and folder of a studio that runs as a user starts it."""
     folder = tmp_path_factory.mktemp("studio") / "work"
-    words = [sys.executable, "-m", "hybridsde", "studio", str(folder), "--no-browser"]
+    words = [sys.executable, "-m", "hybridsde", "studio", str(folder), "--no-open"]
     kept = {**os.environ, "HYBRIDSDE_CACHE": str(folder.parent / "cache")}
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=kept) as process:
         assert process.stdout is not None

@@ -15,7 +15,7 @@ def main() -> None:
     """Ends with an error where the studio does not answer."""
     command = str(Path(sys.executable).with_name("hybridsde"))
     with tempfile.TemporaryDirectory() as folder:
-        words = [command, "studio", folder, "--no-browser"]
+        words = [command, "studio", folder, "--no-open"]
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as studio:
             assert studio.stdout is not None
             try:

@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from helpers import untrained_run
 from hybridsde import InputError
 from hybridsde.__main__ import app
+from hybridsde.store.folder import RUN
 from hybridsde.studio.actions import ProjectActions
 from hybridsde.studio.jobs import Jobs
 from hybridsde.studio.workspace import MARK, SNAPSHOT, Workspace, about_run, slug
@@ -86,6 +87,10 @@ def test_settings_of_a_run_are_no_project(tmp_path):
     text = (tmp_path / name).read_text()
     assert text.startswith(MARK)
     (tmp_path / "predators" / "run-1.toml").write_text(SNAPSHOT + text)
+    run = tmp_path / "predators" / "run-3"
+    run.mkdir()
+    (run / "settings.toml").write_text(text)  # as a fit leaves them
+    (run / RUN).write_text("{}")
     assert found.settings() == [name]
     assert found.next_run(tmp_path / name).name == "run-2"
 

@@ -1,7 +1,6 @@
 """`hybridsde demo`."""
 
 import time
-import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,7 @@ import typer
 from rich.console import Console
 
 from hybridsde.cli.app import app
-from hybridsde.cli.options import can_open, notices
+from hybridsde.cli.options import Show, notices, show_page
 
 
 @app.command()
@@ -21,9 +20,7 @@ def demo(
     epochs: Annotated[
         int, typer.Option(min=1, help="Shorter or longer training of the black box.")
     ] = 300,
-    show: Annotated[
-        bool, typer.Option("--open/--no-open", help="Open the report in a browser at the end.")
-    ] = True,
+    show: Show = True,
 ) -> None:
     """Run the embedded example: a pendulum whose gravity is known and whose friction is not.
 
@@ -61,5 +58,4 @@ def demo(
         f"Wrote {out / 'demo.png'}, {out / 'scores.csv'} and {page} in {seconds:.0f} s.",
         soft_wrap=True,
     )
-    if show and can_open():
-        webbrowser.open(page.resolve().as_uri())
+    show_page(page, show=show)

@@ -3,6 +3,7 @@
 import os
 import sys
 import warnings
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,17 @@ def notices(console: Console) -> Iterator[None]:
             warnings.simplefilter("always", category)
         warnings.showwarning = show
         yield
+
+
+Show = Annotated[
+    bool, typer.Option("--open/--no-open", help="Open the page in a browser, where there is one.")
+]
+
+
+def show_page(page: Path, *, show: bool) -> None:
+    """Open a page that was written, if that is asked for and somebody sits at a screen."""
+    if show and can_open():
+        webbrowser.open(page.resolve().as_uri())
 
 
 def can_open() -> bool:

@@ -8,13 +8,14 @@ from rich.console import Console
 
 from hybridsde._errors import InputError
 from hybridsde.cli.app import app
-from hybridsde.cli.options import RunFolder, Trust, notices
+from hybridsde.cli.options import RunFolder, Show, Trust, notices, show_page
 
 
 @app.command()
 def report(
     run: Annotated[Path, typer.Argument(help="Folder of `hybridsde fit` or `compare`.")],
     trust: Trust = False,
+    show: Show = True,
 ) -> None:
     """Write RUN/report.html: one page with forecasts, scores, calibration and what was learned.
 
@@ -28,11 +29,11 @@ def report(
     console = Console()
     if (run / SCORES_FILE).exists():
         path = write_comparison_page(run)
-        console.print(f"Wrote {path}. Open it in a browser.", soft_wrap=True)
-        return
-    with notices(console), console.status("Forecasting the held-out trajectories …"):
-        path = write_page(run, trust=trust)
+    else:
+        with notices(console), console.status("Forecasting the held-out trajectories …"):
+            path = write_page(run, trust=trust)
     console.print(f"Wrote {path}. Open it in a browser.", soft_wrap=True)
+    show_page(path, show=show)
 
 
 @app.command()

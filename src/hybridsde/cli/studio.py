@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hybridsde._errors import InputError
 from hybridsde.cli.app import app
-from hybridsde.cli.options import can_open
+from hybridsde.cli.options import Show, can_open
 
 PORT = 8642
 """Where the studio listens, unless that is taken."""
@@ -24,9 +24,7 @@ def studio(
     port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Of this machine; 8642 or a free one.")
     ] = None,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
-    ] = True,
+    show: Show = True,
 ) -> None:
     """Open a page on this machine: drop a table, write what you know, fit, forecast, decide.
 
@@ -49,7 +47,7 @@ def studio(
         console.print(f"hybridsde studio of {folder.resolve()}", soft_wrap=True, highlight=False)
         console.print(address, soft_wrap=True, style="bold")
         console.print("Ctrl-C ends it.")
-        if browser and can_open():
+        if show and can_open():
             threading.Timer(0.5, webbrowser.open, [address]).start()
 
     serve(folder.resolve(), bind(port, PORT), announce)

@@ -40,6 +40,8 @@ class Workspace:
         """Settings files, without those that belong to one run."""
         found = []
         for folder in self._folders():
+            if _begun(folder):  # its settings are a copy
+                continue
             for path in sorted(folder.glob("*.toml")):
                 if (
                     not path.is_symlink()
