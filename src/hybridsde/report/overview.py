@@ -22,6 +22,8 @@ from hybridsde.report.terminal import frame_table
 from hybridsde.run import Run
 from hybridsde.store.metadata import SCALED, Scores
 
+MOST = 50.0
+"""Of logarithms that are printed as numbers."""
 EARLY = 10
 """An epoch among the first tenth is early."""
 IN_SPREADS = ", in spreads of the data"
@@ -192,7 +194,10 @@ def _hidden(project: Project) -> list[Text]:
         how = {"infer": "learned"}.get(str(given), f"given as {given}")
         if name in typical:
             mean, sd = typical[name]
-            how += f", found by least squares about {mean:.3g} ± {sd:.3g}"
+            about = f"{mean:.3g} ± {sd:.3g}"
+            if name in model.positive:
+                about = f"{np.exp(mean):.3g}, times or divided by {np.exp(min(sd, MOST)):.3g}"
+            how += f", found by least squares about {about}"
         lines.append(f"  {name}: start {how}")
     return [Text("\n".join(["Unmeasured states:", *lines]))] if lines else []
 
