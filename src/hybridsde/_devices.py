@@ -37,6 +37,11 @@ def _cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+def on_processor() -> bool:
+    """Whether computations run on the processor, and not on a GPU."""
+    return jax.default_backend() == "cpu"
+
+
 def join_processes(coordinator: str, count: int, number: int) -> None:
     """Let `count` processes, here or on other machines, share the work of one fit.
 

@@ -30,7 +30,7 @@ def project(tmp_path_factory):
 
 def test_check_says_what_the_learned_part_will_be(project):
     result = call("check", project / "settings.toml")
-    assert "a library of 14 terms; where that leaves a doubt, 4 networks" in result.output.replace(
+    assert "a library of 10 terms; where that leaves a doubt, 4 networks" in result.output.replace(
         "\n", " "
     )
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import hybridsde as hs
+from hybridsde.hybrid.parameters import same_work
 
 
 def epidemic(count=6, rows=40, seed=0):
@@ -45,6 +46,18 @@ def test_what_leaves_one_state_arrives_in_the_other():
     assert float(drift[0]) != 0
     assert float(drift[0]) == -float(drift[1])
     assert float(drift[2]) != 0  # nothing says that it keeps still
+
+
+def test_the_order_of_flows_does_not_matter():
+    for flows in (("a: S -> I", "b: -> I"), ("b: -> I", "a: S -> I")):
+        model = hs.HybridSDE(states=("S", "I"), flows=flows)
+        assert {flow.place for flow in model.learned_flows} == {0, 1}
+
+
+def test_a_parameter_that_a_learned_flow_can_replace_is_said():
+    physics = hs.equations(flows=["k1: S -> I = k*S"], k=hs.Free(0.3))
+    model = hs.HybridSDE(states=("S", "I"), physics=physics, flows=("a: S -> I",))
+    assert same_work(model, ("k",)) == ("k",)
 
 
 def test_a_chain_passes_on():

@@ -258,7 +258,7 @@ def test_a_learned_parameter_is_moved_rather_than_a_term_added():
     found = run.equations(data)
     assert [text(one.term) for one in found.likely("v")] == ["v"]
     assert run.metadata.parameters is not None
-    value, error = run.metadata.parameters["k"].values()
+    value, error, *_ = run.metadata.parameters["k"].values()
     assert value is not None
     assert error is not None
     assert abs(value - 4.0) < 5 * error

@@ -211,7 +211,27 @@ def test_dynamics_without_noise():
     assert (found["low"] or 0.0) < 1.3 < (found["high"] or 0.0)
     assert run.metadata.diffusion is None
     with pytest.raises(ValueError, match="no path KL"):
-        hs.fit(replace(model, exact=(), learned="network"), data, objective=hs.ELBO())
+        hs.fit(replace(model, exact=(), learned="network"), data, objective=hs.EmpiricalPACBayes())
+
+
+@pytest.mark.parametrize(
+    ("diffusion", "noiseless"),
+    [([0.1, 0.0], True), (np.array([0.1, 0.0]), True), (0.0, True), (0.1, False),
+     ([[0.1, 0.0], [0.0, 0.1]], False), (np.diag([0.1, 0.1]), False),
+     (hs.Fixed(jnp.array([0.1, 0.0])), True), (hs.Positive.of([0.1, 0.1]), False)],
+)  # fmt: skip
+def test_what_moves_without_noise(diffusion, noiseless):
+    assert hs.HybridSDE(states=("x", "y"), diffusion=diffusion).noiseless == noiseless
+
+
+@pytest.mark.slow
+def test_a_diffusion_that_is_given_as_a_parameter_can_be_fitted():
+    model = hs.HybridSDE(
+        states=("x", "y"), diffusion=hs.Positive.of([0.3, 0.3]), noise=0.05, learned="library",
+        degree=1,
+    )  # fmt: skip
+    run = hs.fit(model, wiggles())
+    assert set(run.metadata.diffusion or {}) == {"x", "y"}
 
 
 def test_only_angles_have_sines():

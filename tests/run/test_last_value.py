@@ -66,6 +66,16 @@ def test_a_jump_is_believed_when_the_next_row_confirms_it(run):
     assert follower.update(again).mean().item() > 22
 
 
+def test_where_nothing_is_ever_right_nothing_is_beyond_belief(run):
+    """A record that moves twenty times as much as was learned: forecasts and followers go along."""
+    wild = 20 + 20 * (record(seed=5) - 20)
+    follower = run.follow(data_of(wild))
+    assert not follower.set_aside.any()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*beyond belief")
+        run.forecast(data_of(wild), steps=1)
+
+
 def test_following_row_by_row_is_filtering_at_once(run):
     whole = data_of(record(seed=3))
     follower = run.follow(whole.cut([(0, 0, 40)]).named(whole.ids))

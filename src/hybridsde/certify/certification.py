@@ -322,6 +322,11 @@ def _diagnose(
             'does not have. Take bound = "holdout" on unused trajectories.'
         )
     kl = float(forecaster.kl_to_prior())
+    if not forecaster.has_path_kl:
+        raise InputError(
+            "Some states of this run move without noise: their path KL is infinite, and so is the "
+            'paper\'s bound. Take bound = "holdout" on unused trajectories.'
+        )
     if not np.isfinite(kl):
         raise InputError(
             "The weights of this run are a sample (SGLD): their KL to the prior is infinite, and "

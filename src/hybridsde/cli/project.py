@@ -140,6 +140,7 @@ def fit(
     One large fit can be shared by processes on several machines: call each with the same
     --coordinator and --processes, and its own number as --process.
     """
+    from hybridsde._devices import on_processor
     from hybridsde._watchdog import watched
     from hybridsde.project.project import Project, check_target
     from hybridsde.report.overview import fit_notes, profile_table, score_table
@@ -157,7 +158,8 @@ def fit(
         project = Project.open(config)
         again = stoppable("fit", config, "--out", out, "--resume", kept=lambda: kept_of_fit(out))
         # Processes that share a fit wait for each other, and rightly so.
-        alone = watched() if coordinator is None else nullcontext()
+        # On a GPU the processor may rightly rest.
+        alone = watched() if coordinator is None and on_processor() else nullcontext()
         with again, alone, fit_progress(Console(quiet=quiet)) as watch:
             run = project.fit_into(out, resume=resume, callbacks=watch("fit"))
         for part in fit_notes(run, project.split.train):

@@ -1,5 +1,7 @@
 """Several forecasters that forecast together."""
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -45,7 +47,7 @@ class Ensemble(AbstractForecaster):
                 batch, draws // count, paths_per_weight=paths_per_weight, key=key
             )
             sd = jnp.broadcast_to(found.sd, found.means.shape)
-            return Prediction(found.means, sd, found.states, found.path_kl)
+            return replace(found, sd=sd)
 
         parts = eqx.filter_vmap(one)(self.members, jr.split(key, count))
         return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), parts)

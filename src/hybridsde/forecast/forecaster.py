@@ -29,7 +29,7 @@ class Prediction(eqx.Module):
     """What moves; the same as `means` where a system has no other states."""
     path_kl: Float[Array, "sample series"]
     """KL between the learned and the prior process along each path; 0 where there is no prior."""
-    set_aside: Bool[Array, "1 series obs"] | None = None
+    set_aside: Bool[Array, "#sample series obs"] | None = None
     """Which values of the last given row were beyond belief; None where nobody looked."""
 
     @classmethod
@@ -149,6 +149,11 @@ class AbstractBayesianForecaster(AbstractForecaster):
     @abc.abstractmethod
     def first_scored_row(self) -> int:
         """The first row that the likelihood counts."""
+
+    @property
+    @abc.abstractmethod
+    def has_path_kl(self) -> bool:
+        """Whether the KL of its paths to those of the prior is finite: every state has noise."""
 
     @abc.abstractmethod
     def log_evidence(self, batch: Batch, *, key: PRNGKeyArray) -> Float[Array, " series"]:

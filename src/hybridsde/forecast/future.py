@@ -98,7 +98,7 @@ def say_set_aside(found: Prediction, history: Trajectories, names: Sequence[str]
     """A notice about last values that are beyond belief."""
     if found.set_aside is None or not found.set_aside.any():
         return
-    wild = np.argwhere(np.asarray(found.set_aside[0]))
+    wild = np.argwhere(np.asarray(found.set_aside).any(0))
     listed = ", ".join(f"{names[k]!r} of {history.ids[n]!r}" for n, k in wild[:MOST_NAMED])
     more = f" and {len(wild) - MOST_NAMED} more" if len(wild) > MOST_NAMED else ""
     notice(

@@ -105,6 +105,8 @@ def _along(
                 "(--hold-inputs) to keep the last."
             )
         between = times[(times > begin + near) & (times < clock[series, -1] - near)]
+        if spec.requirements.regular:  # every row is a step, so none may stand between them
+            between = between[:0]
         gaps = np.abs(between[:, None] - clock[series]).min(1, initial=np.inf)
         merged = np.sort(np.concatenate([clock[series], between[gaps > near]]))
         if linear:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -171,7 +172,9 @@ def seen_by(declared: AbstractDeclaration, name: str) -> tuple[str, ...]:
     rows = visible_of(declared)
     if rows is None:
         return declared.features
-    row = rows[tuple(declared.states).index(name)]
+    state = tuple(declared.states).index(name)
+    places = [f.place for f in declared.learned_flows if state in (f.source, f.target)]
+    row = np.any([rows[place] for place in (state, *places)], 0)
     return tuple(one for one, seen in zip(declared.features, row, strict=True) if seen)
 
 
@@ -325,7 +328,8 @@ def declared_diffusion(declared: AbstractDeclaration) -> AbstractDiffusion:
     if isinstance(given, AbstractDiffusion):
         return given
     if isinstance(given, AbstractParameter):
-        check_diagonal(np.asarray(given.value, float), states)
+        with jax.ensure_compile_time_eval():  # also while a program is traced
+            check_diagonal(np.asarray(given.value, float), states)
         return DiagonalDiffusion(given)
     if callable(given):
         return function_diffusion(given, states)

@@ -118,6 +118,8 @@ def _check_flows(d: AbstractDeclaration) -> None:
                     f"The flow {flow.name!r} is learned and changes {end!r}, which is `{kind}`. "
                     "Give the flow a rate, or declare `bounds` instead."
                 )
+    if d.flows and not d.pieces:
+        raise ValueError("Nothing is learned here: give the `flows` rates, in the equations.")
     if d.flows and (d.latent is not None or d.knowledge):
         raise ValueError("Learned `flows` go without `latent` and without `knowledge`.")
 

@@ -133,27 +133,45 @@ class AbstractDeclaration(ModelSpec):
     @property
     def noiseless(self) -> bool:
         """Whether some state moves without noise, by declaration."""
-        given = self.diffusion
-        plain = isinstance(given, int | float | Sequence) and not isinstance(given, str)
-        return plain and bool(np.any(np.asarray(given, float) == 0))
+        given = self.diffusion.value if isinstance(self.diffusion, Fixed) else self.diffusion
+        if given is None or isinstance(given, str | AbstractParameter | AbstractDiffusion):
+            return False
+        if callable(given):
+            return False
+        g = np.asarray(given, float)
+        return g.ndim < 2 and bool(np.any(g == 0))  # a matrix must be invertible
 
     @property
     def learned_flows(self) -> tuple[LearnedFlow, ...]:
         """Flows that are learned, each in the place of a state that it changes."""
-        states, taken, found = tuple(self.states), set(), []
-        for flow in parse_flows(self.flows, known=False):
-            place = next((end for end in reversed(flow.ends) if end not in taken), None)
-            if place is None:
+        states, flows = tuple(self.states), parse_flows(self.flows, known=False)
+        holder: dict[str, int] = {}
+
+        def place(number: int, tried: set[str]) -> bool:
+            """Find a state for a flow, moving others where that helps (an augmenting path)."""
+            for end in reversed(flows[number].ends):
+                if end not in tried:
+                    tried.add(end)
+                    if end not in holder or place(holder[end], tried):
+                        holder[end] = number
+                        return True
+            return False
+
+        for number, flow in enumerate(flows):
+            if not place(number, set()):
                 raise ValueError(
-                    f"The flow {flow.name!r} is one too many: {' and '.join(flow.ends)} are "
-                    "changed by as many learned flows already. Give one of them a rate."
+                    f"The flow {flow.name!r} is one too many: learned flows between some states "
+                    "cannot be more than these states. Give one of them a rate."
                 )
-            taken.add(place)
-            source, target = (
-                None if end is None else states.index(end) for end in (flow.source, flow.target)
-            )
-            found.append(LearnedFlow(states.index(place), source, target))
-        return tuple(found)
+        place_of = {number: states.index(end) for end, number in holder.items()}
+
+        def index(end: str | None) -> int | None:
+            return None if end is None else states.index(end)
+
+        return tuple(
+            LearnedFlow(place_of[number], index(flow.source), index(flow.target))
+            for number, flow in enumerate(flows)
+        )
 
     @property
     def undecided(self) -> bool:

@@ -169,7 +169,7 @@ def discover(
         name: Call("-", (Name(name), Number(offset)))
         for name, offset in (declared.offsets or {}).items()
     }
-    carried = _carried(declared) if library is not None else {}
+    carried = _carried(declared)
     terms = [
         LearnedTerm(
             state,
@@ -309,6 +309,7 @@ def _of_drift(
 
     def drift(key: PRNGKeyArray) -> Float[Array, "row state"]:
         learned = model.driven_by(model.weights.draw(model.network, key=key)).learned
+        learned = replace(learned, flows=())  # amounts are read off, and then carried
         return jax.vmap(lambda t, h, u: learned(t, h, u, None))(clock, h, u) / scale.rate
 
     drawn = np.asarray(jax.vmap(drift)(jr.split(key, DRAWS)), float)

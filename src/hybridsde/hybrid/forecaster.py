@@ -6,6 +6,7 @@ from dataclasses import replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from hybridsde._parameters import Fixed, Relative, trainable
 from hybridsde._types import Array, Float, PRNGKeyArray, PyTree, Scalar
@@ -151,6 +152,12 @@ class SDEForecaster(AbstractBayesianForecaster, AbstractStateEstimator):
     def first_scored_row(self) -> int:
         """The first row that is not given: 0 where the start is encoded, so that it counts too."""
         return self.model.first_scored_row
+
+    @property
+    def has_path_kl(self) -> bool:
+        """Whether every state moves with noise."""
+        g = self.model.diffusion
+        return not isinstance(g, DiagonalDiffusion) or bool(np.all(np.asarray(g.sd.value) > 0))
 
     def log_evidence(self, batch: Batch, *, key: PRNGKeyArray) -> Float[Array, " series"]:
         """By the filter, averaged over weights; by sampled paths where there is a decoder."""

@@ -18,7 +18,7 @@ from hybridsde.data import Batch
 from hybridsde.estimate.censored import at_limit
 from hybridsde.estimate.estimator import AbstractEstimator, Record
 from hybridsde.estimate.filter import first_state, innovations, to_the_end
-from hybridsde.estimate.gaussian import GaussianState
+from hybridsde.estimate.gaussian import GaussianState, Innovation
 from hybridsde.estimate.states import at_rows, factor
 from hybridsde.forecast import StatesGiven
 from hybridsde.model import SDE, BayesianSDE, GaussianObservation
@@ -122,27 +122,53 @@ def drawn_ends(
     return DrawnEnds(keys, DrawnStates(draws), log_evidence)
 
 
+def usual_sizes(
+    model: BayesianSDE, solver: AbstractSolver, past: Batch
+) -> Float[Array, "series obs"]:
+    """How large innovations are along each series, without its last row; one at least."""
+    found = innovations(model, model.typical(), solver, past)
+    return _usual(found, _ending(model, solver, past))
+
+
+def _usual(found: Innovation, ending: Bool[Array, "series step"]) -> Float[Array, "series obs"]:
+    size = jnp.where(_plain(found) & ~ending[..., None], _size(found), jnp.nan)
+    return jnp.maximum(jnp.nan_to_num(jnp.nanmedian(size, 1) / USUAL, nan=1.0), 1.0)
+
+
+def _size(found: Innovation) -> Float[Array, "series step obs"]:
+    return jnp.abs(found.error) / jnp.sqrt(found.variance)
+
+
+def _plain(found: Innovation) -> Bool[Array, "series step obs"]:
+    """What was measured, and not at a limit."""
+    return found.seen if found.side is None else found.seen & (found.side == 0)
+
+
+def _ending(model: BayesianSDE, solver: AbstractSolver, past: Batch) -> Bool[Array, "series step"]:
+    """The steps that reach the last row."""
+    rows = jax.vmap(lambda one: one.grid(solver.substeps, model.interpolation).row)(past)
+    return rows == (past.recorded.sum(1) - 1)[:, None]
+
+
 def without_wild_ends(
-    model: BayesianSDE, solver: AbstractSolver, past: Batch, first: GaussianState | None = None
+    model: BayesianSDE,
+    solver: AbstractSolver,
+    past: Batch,
+    first: GaussianState | None = None,
+    usual: Float[Array, "series obs"] | None = None,
 ) -> tuple[Batch, Bool[Array, "series obs"]]:
     """A past without those values of its last row that are beyond belief, and which these are.
 
     A value whose innovation z is so large may be a spike or a jump of the state, which only the
-    row after it can tell: until then it says nothing. It is compared with the usual size of
-    innovations along the series, or with one where they are smaller: of a model that is often far
-    off nothing is beyond belief. For the mean of the weights.
+    row after it can tell: until then it says nothing. It is compared with the `usual` size of
+    innovations, by default that along the series: of a model that is often far off nothing is
+    beyond belief. For the mean of the weights.
     """
     found = innovations(model, model.typical(), solver, past, first=first)
-    rows = jax.vmap(lambda one: one.grid(solver.substeps, model.interpolation).row)(past)
-    end = past.recorded.sum(1) - 1
-    plain = found.seen if found.side is None else found.seen & (found.side == 0)
-    size = jnp.abs(found.error) / jnp.sqrt(found.variance)
-    ending = (rows == end[:, None])[..., None]
-    before = jnp.nanmedian(jnp.where(plain & ~ending, size, jnp.nan), 1) / USUAL
-    usual = jnp.maximum(jnp.nan_to_num(before, nan=1.0), 1.0)
-    last = jnp.max(jnp.where(plain & ending, size, 0.0), 1)
-    wild = last > BEYOND_BELIEF * usual
-    series = jnp.arange(past.count)
+    ending = _ending(model, solver, past)
+    last = jnp.max(jnp.where(_plain(found) & ending[..., None], _size(found), 0.0), 1)
+    wild = last > BEYOND_BELIEF * (_usual(found, ending) if usual is None else usual)
+    series, end = jnp.arange(past.count), past.recorded.sum(1) - 1
     observed = past.observed.at[series, end].set(past.observed[series, end] & ~wild)
     return replace(past, observed=observed), wild
 

@@ -27,6 +27,7 @@ def centred(declared: Declared, data: Trajectories) -> Declared:
     What is given stays. States that a known equation uses, that have bounds or a start keep their
     raw numbers; an `InputError` where single precision could not tell these apart.
     """
+    declared = with_smallest(declared, data)
     if declared.numerics.offsets is not None:
         return declared
     found = offsets_of(data, declared.positive)
@@ -39,11 +40,15 @@ def centred(declared: Declared, data: Trajectories) -> Declared:
                 "compute with beside its size. Subtract a constant from this column, and write "
                 "equations and bounds for the difference."
             )
-    smallest = declared.numerics.smallest
-    if smallest is None:
-        smallest = smallest_of(data, declared.positive)
-    chosen = replace(declared.numerics, offsets=found, smallest=smallest)
-    return replace(declared, numerics=chosen)
+    return replace(declared, numerics=replace(declared.numerics, offsets=found))
+
+
+def with_smallest(declared: Declared, data: Trajectories) -> Declared:
+    """With what zeros of positive states are below, unless that is given."""
+    if declared.numerics.smallest is not None:
+        return declared
+    smallest = smallest_of(data, declared.positive)
+    return replace(declared, numerics=replace(declared.numerics, smallest=smallest))
 
 
 def _raw(declared: AbstractDeclaration) -> set[str]:

@@ -15,6 +15,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from scipy.stats import chi2
 
+from hybridsde._errors import InputError
 from hybridsde._parameters import trainable
 from hybridsde.data import Batch
 from hybridsde.hybrid import symmetric
@@ -32,11 +33,17 @@ FURTHEST = 8.0
 
 
 def profile(forecaster: SDEForecaster, batch: Batch) -> dict[str, dict[str, float | None]]:
-    """Value and ends of the interval of every learned parameter; None for an end that is open."""
+    """Value and ends of the interval of every learned parameter; None for an end that is open.
+
+    Or that was not found. The weights of networks stay as they are; of several networks with
+    parameters of their own it is the interval of the first.
+    """
     likelihood, about, prior, chosen = about_fitted(forecaster.model, forecaster.solver, batch)
     free = np.concatenate([chosen, np.ones(len(likelihood.others), bool)])
     best = climb(likelihood, likelihood(about.at, free), prior, free, LONG_CLIMB)
     bend = (best.information + np.diag(prior.precision))[np.ix_(free, free)]
+    if not np.isfinite(bend).all():
+        raise InputError("The likelihood of this run is not finite, so it has no profile.")
     errors = np.zeros(len(free))
     errors[free] = np.sqrt(np.maximum(np.diag(symmetric.inverse(bend)), 0.0))
     return {
@@ -111,4 +118,4 @@ def _end(
             away = inside + share * (outside - inside)
         else:
             away = 0.5 * (inside + outside)
-    return _value(likelihood, near.at, name)
+    return None

@@ -36,7 +36,6 @@ from hybridsde.model.bayesian import MixtureMLP, SampledNetworks
 from hybridsde.model.diffusion import AbstractDiffusion
 from hybridsde.model.sde import BayesianSDE, check_starts
 from hybridsde.objective import (
-    ELBO,
     AbstractObjective,
     AbstractSDEObjective,
     EmpiricalBayes,
@@ -170,7 +169,7 @@ class HybridSDE(AbstractDeclaration):
 
     def check_loss(self, objective: AbstractObjective | None, langevin: Langevin | None) -> None:
         """A `ValueError` where a loss does not suit the model, or the steps after it."""
-        if self.noiseless and isinstance(objective, EmpiricalPACBayes | ELBO):
+        if self.noiseless and isinstance(objective, EmpiricalPACBayes):
             raise ValueError(
                 "Without diffusion there is no path KL, which this objective needs: give every "
                 "state a little `diffusion`, or say objective=EmpiricalBayes()."

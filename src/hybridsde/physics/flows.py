@@ -49,6 +49,8 @@ class Flow:
 
 def parse_flows(texts: Sequence[str], *, known: bool) -> tuple[Flow, ...]:
     """Flows that are all known, or all to be learned; an `InputError` where one is neither."""
+    if isinstance(texts, str):
+        raise InputError(f"`flows` must list flows, as [{texts!r}].")
     found = tuple(Flow.parse(text) for text in texts)
     for position, flow in enumerate(found):
         if flow.name in {before.name for before in found[:position]}:

@@ -30,6 +30,7 @@ from hybridsde.hybrid import FrozenDrift, HybridSDE, SDEForecaster
 from hybridsde.hybrid.declaration import LIBRARY
 from hybridsde.hybrid.failure import parameters_at_limits, why_not_finite
 from hybridsde.hybrid.free_run import leaving
+from hybridsde.hybrid.offsets import with_smallest
 from hybridsde.hybrid.parameters import Estimates, estimates, same_work
 from hybridsde.model import Standardiser
 from hybridsde.objective import AbstractObjective, solver_of
@@ -256,6 +257,8 @@ class Prepared:
         model.check_training(data)
         if _leaves_steps_open(objective, training):
             model = model.settled(data)
+        elif isinstance(model, HybridSDE):
+            model = with_smallest(model, data)
         interval = common_step(data, model.name) if model.requirements.regular else None
         held_out = None
         if validation is not None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from hybridsde._errors import InputError
 from hybridsde._streams import Beside, beside
-from hybridsde._types import Array, Bool, Numbers, PRNGKeyArray
+from hybridsde._types import Array, Bool, Float, Numbers, PRNGKeyArray
 from hybridsde.data import Batch, Grid, Trajectories
 from hybridsde.forecast import Forecast, ModelSpec, Prediction
 from hybridsde.forecast.future import clock_of, future, labelled, shared_weights
@@ -23,6 +23,7 @@ from hybridsde.hybrid.history import (
     filter_on,
     paths_after,
     usable,
+    usual_sizes,
     weighed,
     without_wild_ends,
 )
@@ -50,6 +51,8 @@ class Follower:
     """At the last row, without what is beyond belief in it."""
     set_aside: Bool[np.ndarray, "series obs"]
     """What that is."""
+    usual: Float[np.ndarray, "series obs"]
+    """How large innovations were along the records that following began with."""
     plausible: tuple[tuple[float, float], ...] | None
     key: PRNGKeyArray
 
@@ -75,7 +78,7 @@ class Follower:
     def at_the_end(self) -> "Follower":
         """With the last row taken in, as far as it can be believed."""
         batch = self._batch(after(self.before, self.last))
-        now, wild = _filter_last(self.forecaster, self.ends, batch)
+        now, wild = _filter_last(self.forecaster, self.ends, batch, jnp.asarray(self.usual))
         return replace(self, now=now, set_aside=np.asarray(wild))
 
     def _on(self, ends: Ends, rows: Trajectories) -> Ends:
@@ -138,8 +141,10 @@ def follow(
     ends = _filter_ends(forecaster, Batch.of(earlier, spec.clock), key)
     nothing = np.zeros((len(history), len(history.states)), bool)
     step = history.interval or usual_step
+    usual = np.asarray(_usual_sizes(forecaster, Batch.of(encoded, spec.clock)))
     found = Follower(
-        spec, forecaster, last_rows(earlier), last, step, ends, ends, nothing, plausible, key,
+        spec, forecaster, last_rows(earlier), last, step, ends, ends, nothing, usual,
+        plausible, key,
     )  # fmt: skip
     return found if earlier is encoded else found.at_the_end()
 
@@ -213,6 +218,11 @@ def power_of_two(count: int) -> int:
 
 
 @eqx.filter_jit
+def _usual_sizes(forecaster: SDEForecaster, batch: Batch) -> Array:
+    return usual_sizes(forecaster.model, forecaster.solver, batch)
+
+
+@eqx.filter_jit
 def _filter_ends(forecaster: SDEForecaster, batch: Batch, key: PRNGKeyArray) -> Ends:
     return filter_ends(forecaster.model, forecaster.solver, batch, NETWORKS, key=key)
 
@@ -223,11 +233,13 @@ def _filter_on(forecaster: SDEForecaster, ends: Ends, batch: Batch) -> Ends:
 
 
 @eqx.filter_jit
-def _filter_last(forecaster: SDEForecaster, ends: Ends, batch: Batch) -> tuple[Ends, Array]:
+def _filter_last(
+    forecaster: SDEForecaster, ends: Ends, batch: Batch, usual: Array
+) -> tuple[Ends, Array]:
     share = jax.nn.softmax(usable(ends.log_evidence), 0)
     first = jax.tree.map(lambda leaf: weighed(share, leaf), ends.last)
     model, solver = forecaster.model, forecaster.solver
-    believed, wild = without_wild_ends(model, solver, batch, first)
+    believed, wild = without_wild_ends(model, solver, batch, first, usual)
     return filter_on(model, solver, ends, believed), wild
 
 

@@ -70,6 +70,7 @@ def update(
         kept_epoch=kept,
         reference=None,
         test_scores=None,
+        leaves=None,
         choice=_told(metadata.choice, data),
     )
     return Updated(replace(forecaster, model=moved), history, diverged, known)

@@ -116,7 +116,7 @@ def _plain(value: Any, name: str) -> Any:
         ) from None
 
 
-def _end(limit: float) -> float | None:
+def _end(limit: float | int) -> float | None:
     """A limit as JSON has it, which knows no infinity."""
     return float(limit) if math.isfinite(limit) else None
 
