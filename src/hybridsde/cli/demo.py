@@ -38,8 +38,8 @@ def demo(
     console = Console()
     began = time.monotonic()
     console.print(
-        "A pendulum, filmed. Known: dq = v, dv = −w sin q, with w about 5. "
-        "Not known: that there is friction, and that w is 6."
+        "A simulated pendulum with noisy sensors. Given: dq = v, dv = −w sin q, with w about 5. "
+        "Not given: that there is friction, and that w is 6."
     )
     with fit_progress(console) as callbacks:
         result = run_demo(seed=seed, epochs=epochs, callbacks=callbacks)
@@ -47,7 +47,7 @@ def demo(
     write_whole(out / "scores.csv", result.scores.to_csv())
     write_figure(demo_picture(result), out / "demo.png")
     columns = ["rmse", "crps", "coverage90", "width90"]
-    title = f"Forecasts of {NEW} new swings"
+    title = f"Forecasts of {NEW} new swings; rad and rad/s"
     console.print(frame_table(result.scores.reindex(columns=columns), title))
     for sentence in result.sentences():
         console.print(f"- {sentence}", soft_wrap=True, highlight=False)
