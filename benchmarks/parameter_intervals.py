@@ -33,7 +33,7 @@ SYSTEMS = {
     "growth to a capacity": {
         "states": ("x",), "observed": ("x",), "equations": ("dx = r*x*(1 - x/K)",),
         "true": {"r": 1.0, "K": 5.0}, "drift": lambda x, r, K: [r * x[0] * (1 - x[0] / K)],
-        "g": (0.2,), "sigma": (0.15,), "start": [(0.3, 1.0)], "gap": 0.3,
+        "g": (0.15,), "sigma": (0.15,), "start": [(0.8, 1.5)], "gap": 0.3,
     },
     "decay from an unmeasured store": {
         "states": ("s", "x"), "observed": ("x",), "equations": ("ds = -a*s", "dx = a*s - e*x"),

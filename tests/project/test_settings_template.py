@@ -2,10 +2,12 @@
 
 import tomllib
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from hybridsde import InputError
+from hybridsde.project.guessing import guess_table
 from hybridsde.project.settings_template import settings_template
 
 
@@ -198,3 +200,21 @@ def test_decimal_commas_and_words_are_guessed(tmp_path):
     assert (found["separator"], found["decimal"]) == (";", ",")
     assert found["missing"] == ["Bad Input", "-"]
     assert (found["time"], found["unit"], found["states"]) == ("Datum", "day", ["x", "y"])
+
+
+def test_angles_are_guessed_by_name_and_range(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "t": 0.1 * np.arange(60),
+            "theta": np.sin(0.3 * np.arange(60)),
+            "heading_deg": 90 * np.sin(0.2 * np.arange(60)),
+            "T": 20 + rng.normal(size=60),
+        }
+    )
+    frame.to_csv(tmp_path / "swing.csv", index=False)
+    text = settings_template(tmp_path / "swing.csv", tmp_path)
+    assert 'angles = ["theta"]' in text
+    notes = " ".join(guess_table(tmp_path / "swing.csv").notes)
+    assert "theta is an angle in radians" in notes
+    assert "heading_deg may be an angle in degrees" in notes

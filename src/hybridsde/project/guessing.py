@@ -5,6 +5,7 @@ import io
 import itertools
 import json
 import keyword
+import math
 import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,6 +59,14 @@ MOST_WORDS = 30
 """More different words in a column are no words for a missing value."""
 
 
+ANGLES = frozenset(
+    ("angle", "theta", "phi", "psi", "heading", "yaw", "pitch", "roll", "azimuth", "bearing")
+)
+"""Words in the names of angles."""
+RADIANS, DEGREES = 4 * math.pi, 720.0
+"""Two turns either way: what goes beyond in radians is no angle that comes back."""
+
+
 @dataclass(frozen=True)
 class Guess:
     """A table as it seems to be meant. Columns go by their names in the table."""
@@ -79,6 +88,8 @@ class Guess:
     """Other columns, and why they are not used."""
     notes: tuple[str, ...]
     """What was guessed about how the table is written, a sentence each."""
+    angles: tuple[str, ...] = ()
+    """States and inputs that look like angles in radians, by name and range."""
 
     @cached_property
     def names(self) -> dict[str, str]:
@@ -413,8 +424,30 @@ class _Table:
             long[1] if long else None,
             tuple(dict.fromkeys(words)),
             {name: why for name, why in left_out.items() if name and "Unnamed:" not in name},
-            self._notes(words, left_out),
+            (*self._notes(words, left_out), *self._angle_notes((*states, *inputs))),
+            tuple(name for name in (*states, *inputs) if self._is_angle(name, RADIANS)),
         )
+
+    def _is_angle(self, name: str, within: float) -> bool:
+        """Whether a column is called like an angle and stays in so many radians or degrees."""
+        called = any(word in ANGLES for word in re.findall(r"[a-z]+", name.lower()))
+        numbers = self.numbers.get(name)  # of a long table a state is no column
+        if not called or numbers is None:
+            return False
+        return bool(0 < np.nanmax(np.abs(numbers), initial=0.0) <= within)
+
+    def _angle_notes(self, names: Sequence[str]) -> list[str]:
+        """What looks like an angle, in radians or in degrees."""
+        found = []
+        for name in names:
+            if self._is_angle(name, RADIANS):
+                found.append(f"Guessed: {name} is an angle in radians, so it has sine and cosine.")
+            elif self._is_angle(name, DEGREES):
+                found.append(
+                    f"{name} may be an angle in degrees: sines need radians. Multiply it by pi/180 "
+                    "and name it in `angles`."
+                )
+        return found
 
     def _check(self, states: Sequence[str], left_out: Mapping[str, str]) -> None:
         other = Reading("." if self.decimal == "," else ",")

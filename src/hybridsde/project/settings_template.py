@@ -81,6 +81,9 @@ def _data(guess: Guess, files: str, states: Sequence[str]) -> list[str]:
         _line("states", _listed(states), "what changes in time and is to be forecast"),
         _line("inputs", _listed(inputs), INPUT[bool(inputs)], used=bool(inputs)),
     ]
+    angles = [guess.names[one] for one in guess.angles]
+    if angles:
+        lines.append(_line("angles", _listed(angles), "in radians: by name and range"))
     if long:
         lines.append(_line("quantity", quoted(guess.quantity or ""), "names what a row measures"))
         lines.append(_line("value", quoted(guess.value or ""), "holds it"))
