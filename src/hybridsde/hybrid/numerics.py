@@ -25,6 +25,9 @@ BLUR = 1e-3
 """Times are counted from the first one where rounding would move them by this share of a gap."""
 STABLE = 1.0
 """A step of Heun's rule times the fastest decay of the known physics stays below this."""
+ACCURATE = 0.1
+"""Where parameters are all that is learned a step times the fastest rate stays below this: Heun's
+rule then errs by a part in six hundred, which must not show beside a standard error."""
 MOST_RESOLVED = 200
 """More steps in a usual interval, where physics oscillates that fast, are refused."""
 PROBES = 256
@@ -90,13 +93,17 @@ class Step:
     why: str
 
 
-def choose_step(model: BayesianSDE, batch: Batch, lift: Float[Array, "state obs"]) -> Step:
+def choose_step(
+    model: BayesianSDE, batch: Batch, lift: Float[Array, "state obs"], accuracy: float = STABLE
+) -> Step:
     """Short against what the data and the known physics do.
 
     A quarter of the time in which the fastest state changes by its spread, but not less than a
     twentieth of the usual interval, since noise looks fast; a quarter radian of the fastest
     oscillation of the known drift; and, for Heun's rule, the time of its fastest decay. Where that
-    would take many steps in an interval the physics is stiff, and an implicit scheme is taken.
+    would take many steps in an interval the physics is stiff, and an implicit scheme is taken. A
+    step times the fastest rate stays below the `accuracy` that is asked for, as far as a twentieth
+    of the usual interval allows.
     """
     scale = eqx.filter_jit(Scale.of)(batch, lift)
     measured = np.any(np.asarray(lift) != 0, 1)
@@ -122,6 +129,10 @@ def choose_step(model: BayesianSDE, batch: Batch, lift: Float[Array, "state obs"
                 f"{why}; the known equations decay at {decay:.3g} per unit of time, which is stiff",
             )
         length, why = STABLE / decay, "the fastest decay of the known equations"
+    fastest = max(decay, turn)
+    if fastest * length > accuracy:
+        shortest = interval / MOST_SUBSTEPS
+        length, why = max(accuracy / fastest, min(shortest, length)), "the accuracy of parameters"
     return Step(length, HEUN, why)
 
 

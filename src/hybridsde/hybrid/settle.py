@@ -17,7 +17,14 @@ from hybridsde.fit.config import LONGEST
 from hybridsde.hybrid.build import coordinate, limits_of, untrained
 from hybridsde.hybrid.declaration import AbstractDeclaration
 from hybridsde.hybrid.first_guess import Guess, Regions, first_guess
-from hybridsde.hybrid.numerics import ROSENBROCK, choose_step, known_rates, origin_of
+from hybridsde.hybrid.numerics import (
+    ACCURATE,
+    ROSENBROCK,
+    STABLE,
+    choose_step,
+    known_rates,
+    origin_of,
+)
 from hybridsde.model import BayesianSDE, Standardiser
 from hybridsde.physics import PositivePhysics
 
@@ -100,7 +107,8 @@ def _with(declared: Declared, **chosen) -> Declared:
 
 def _with_step(declared: Declared, model: BayesianSDE, batch: Batch) -> Declared:
     """With a longest step, and the scheme that goes with it unless one is given."""
-    step = choose_step(model, batch, declared.lift)
+    accuracy = ACCURATE if declared.complete else STABLE
+    step = choose_step(model, batch, declared.lift, accuracy)
     scheme = declared.numerics.scheme or step.scheme
     return _with(declared, step=step.length, scheme=scheme, why=step.why)
 
